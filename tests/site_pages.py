@@ -2,9 +2,6 @@
 
 import re
 from html.parser import HTMLParser
-from pathlib import Path
-
-import pandas as pd
 
 from equipoise import catalogue
 from equipoise_compendium import project
@@ -13,7 +10,6 @@ from equipoise_compendium.site import pages as site
 PAGES = site.pages()
 HTML = [name for name in PAGES if name.endswith(".html")]
 SITE = project.root() / "reports" / "site"
-SYMBOLS = pd.read_csv(Path(site.__file__).parent / "symbols.csv", dtype=str)
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     '<svg onload="document.title=1"><a href="javascript:alert(1)">x</a></svg>'
@@ -47,7 +43,7 @@ PARSED = {name: Page(PAGES[name].decode()) for name in HTML}
 def formulas_of(page: str) -> int:
     """Formulas that the sources of a page hold."""
     if page == "measures.html":
-        return len(catalogue.MEASURES) + len(SYMBOLS)
+        return sum(1 + len(measure.symbols) for measure in catalogue.MEASURES)
     notebook = site.reported().get(page.removesuffix(".html"))
     cells = (
         [cell.source for cell in notebook.content.cells if cell.cell_type == "markdown"]

@@ -1,9 +1,10 @@
 """Measures of bias and robustness in search and conversational systems.
 
 >>> import equipoise, pandas
->>> sets = equipoise.attribute_sets({"SIZE": {"kind": "ordinal", "groups": ["small", "large"], "target": "uniform"}})
->>> rows = {"run": ["mine"], "topic": "t1", "turn": 1, "start": 5, "end": 6, "level": 2, "SIZE": "1/4 3/4"}
->>> nuggets = equipoise.nugget_table(pandas.DataFrame(rows), sets)
+>>> size = {"kind": "ordinal", "groups": ["small", "large"], "target": "uniform"}
+>>> sets = equipoise.attribute_sets({"SIZE": size})
+>>> rows = {"run": ["mine"], "topic": "t1", "turn": 1, "start": 5, "end": 6, "level": 2}
+>>> nuggets = equipoise.nugget_table(pandas.DataFrame(rows).assign(SIZE="1/4 3/4"), sets)
 >>> scores = equipoise.gfrc2(nuggets, sets, patience=100)
 >>> scores.round(5).to_dict("split")["data"][-1]
 ['mine', 't1', '', 'GFRC2', 0.00625]
@@ -31,20 +32,24 @@ _FRONT_DOOR = {
     "measures.gfrc2": "gfrc2 user_clusters",
     "measures.orders": "preference ranking_stability",
     "measures.rank_overlap": "crbo rbo",
-    "measures.ranking_bias": "TermGroups arb awrf count_terms fairr nfairr score_ranking_bias ted texfair",
+    "measures.ranking_bias": "TermGroups arb awrf count_terms fairr nfairr score_ranking_bias ted"
+    " texfair",
     "measures.trees": "conversation_trees expected_scores leaving_trees",
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "coverage": "Unseen",
     "problems": "InputError Problem",
-    "statistics": "bootstrap_interval compare_pairs compare_systems corrected correlations discriminative_power"
-    " leaderboard topic_set_size",
+    "statistics": "bootstrap_interval compare_pairs compare_systems corrected correlations"
+    " discriminative_power leaderboard topic_set_size",
     "tidy": "tidy_memberships tidy_qrels tidy_runs",
 }
-_MODULE_OF = {name: module for module, names in _FRONT_DOOR.items() for name in names.split()}
-_TABLES = {
-    "gfr": "gfr_table"
-}  # here a measure's name is its function of tables, as gfrc and gfrc2 are
-_MODULE_OF |= {name: _MODULE_OF[table] for name, table in _TABLES.items()}
+_MODULE_OF = {}
+for _module, _names in _FRONT_DOOR.items():
+    for _name in _names.split():
+        _MODULE_OF[_name] = _module
+
+# Here a measure's name is its function of tables, as gfrc is; in its module gfr is the kernel.
+_TABLES = {"gfr": "gfr_table"}
+_MODULE_OF["gfr"] = _MODULE_OF["gfr_table"]
 
 __all__ = sorted(_MODULE_OF)
 
@@ -52,9 +57,10 @@ __all__ = sorted(_MODULE_OF)
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
-    found: object = getattr(import_module(f"equipoise.{_MODULE_OF[name]}"), _TABLES.get(name, name))
-    globals()[name] = found
-    return found
+    module = import_module(f"equipoise.{_MODULE_OF[name]}")
+    value: object = getattr(module, _TABLES.get(name, name))
+    globals()[name] = value  # so that it is looked up once
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The modes of retrieval-augmented generation under which one question is answered: what is said about authors.
+"""The modes of retrieval-augmented generation: what an answering model is told about authors.
 
 Vanilla says nothing, Informed names each document's author, CF-informed (counterfactual) names the
 other one. A mixed mode has one of them for the relevant and another for the non-relevant documents.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 MODES = ("Vanilla", "Informed", "CF-informed")
-"""The plain modes; a mixed one is written X/Y, X for the relevant and Y for the non-relevant documents."""
+"""The plain modes; X/Y is mixed: X for the relevant, Y for the non-relevant documents."""
 
 
 def mode_parts(mode: str) -> tuple[str, str]:
@@ -24,12 +24,13 @@ def mode_parts(mode: str) -> tuple[str, str]:
     thesis, Eq. 5.5.
     """
     relevant, slash, nonrelevant = mode.partition("/")
-    parts = (relevant, nonrelevant if slash else relevant)
-    if not set(parts) <= set(MODES):
+    if not slash:
+        nonrelevant = relevant
+    if relevant not in MODES or nonrelevant not in MODES:
         raise ValueError(
             f"{mode[:60]!r} is no mode; there are {', '.join(MODES)}, and two of them as X/Y"
         )
-    return parts
+    return relevant, nonrelevant
 
 
 def mode_name(mode: str) -> str:
@@ -38,11 +39,12 @@ def mode_name(mode: str) -> str:
     thesis, Table 5.14, whose rows with equal modes are those of the plain mode.
     """
     relevant, nonrelevant = mode_parts(mode)
-    return relevant if relevant == nonrelevant else mode
+    if relevant == nonrelevant:
+        return relevant
+    return mode
 
 
 def in_order(modes: Iterable[str]) -> list[str]:
     """Plain modes as `MODES` has them, then mixed ones by name."""
-    return sorted(
-        modes, key=lambda mode: (MODES.index(mode) if mode in MODES else len(MODES), mode)
-    )
+    plain = {mode: place for place, mode in enumerate(MODES)}
+    return sorted(modes, key=lambda mode: (plain.get(mode, len(MODES)), mode))

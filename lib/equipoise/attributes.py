@@ -1,10 +1,10 @@
-"""Attribute sets: the groups that fairness is asked for, whether they are ordered, and the fair distribution."""
+"""Attribute sets: groups that fairness is asked for, whether ordered, and what would be fair."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -20,7 +20,7 @@ CORE_COLUMNS = ("run", "topic", "turn", "start", "end", "level")
 """Columns of a nugget table that no attribute set may be named after."""
 
 _MOST_GROUPS = 1000
-_ROUNDING = 1e-6 * (1 + 1e-6)
+_ROUNDING = 1e-6 * (1 + 1e-6)  # how far printed probabilities may be from summing to 1
 
 
 @dataclass(frozen=True)
@@ -41,44 +41,39 @@ class AttributeSet:
 
     def __post_init__(self) -> None:
         if self.kind not in ("ordinal", "nominal"):
-            wrong = f"kind {self.kind!r} is neither ordinal nor nominal"
-        elif len(self.groups) < 2 or len(set(self.groups)) < len(self.groups):
-            wrong = "at least two groups of different names are needed"
-        else:
-            try:
-                target = normalised(self.target, len(self.groups))
-            except ValueError as error:
-                wrong = str(error)
-            else:
-                target.flags.writeable = False
-                object.__setattr__(self, "groups", tuple(self.groups))
-                object.__setattr__(self, "target", target)
-                return
-        raise ValueError(f"attribute set {self.name}: {wrong}")
+            raise self._refused(f"kind {self.kind!r} is neither ordinal nor nominal")
+        if len(self.groups) < 2 or len(set(self.groups)) < len(self.groups):
+            raise self._refused("at least two groups of different names are needed")
+        try:
+            target = normalised(self.target, len(self.groups))
+        except ValueError as error:
+            raise self._refused(str(error)) from None
+        target.flags.writeable = False
+        # The class is frozen for everybody else.
+        object.__setattr__(self, "groups", tuple(self.groups))
+        object.__setattr__(self, "target", target)
+
+    def _refused(self, complaint: str) -> ValueError:
+        return ValueError(f"attribute set {self.name}: {complaint}")
 
     def with_target(self, target: Sequence[float] | Literal["uniform"]) -> AttributeSet:
         """The same groups with another target."""
-        if isinstance(target, str) and target != "uniform":
-            raise ValueError(
-                f"attribute set {self.name}: target {target!r} is neither uniform nor a list of numbers"
-            )
-        numbers = (
-            np.ones(len(self.groups))
-            if isinstance(target, str)
-            else np.asarray(target, dtype=np.float64)
-        )
-        return replace(self, target=numbers)
+        if isinstance(target, str):
+            if target != "uniform":
+                raise self._refused(f"target {target!r} is neither uniform nor a list of numbers")
+            return replace(self, target=np.ones(len(self.groups)))
+        return replace(self, target=np.asarray(target, dtype=np.float64))
 
     def __str__(self) -> str:
-        shares = ", ".join(
-            f"{name} {share:.3g}" for name, share in zip(self.groups, self.target, strict=True)
-        )
+        pairs = zip(self.groups, self.target, strict=True)
+        shares = ", ".join(f"{group} {share:.3g}" for group, share in pairs)
         return f"{self.name}, {self.kind}, wanted {shares}"
 
     @property
     def wanted(self) -> str:
         """What the memberships of a nugget must be, in words."""
-        return f"{len(self.groups)} probabilities that sum to 1, one for each of {', '.join(self.groups)}"
+        names = ", ".join(self.groups)
+        return f"{len(self.groups)} probabilities that sum to 1, one for each of {names}"
 
     def memberships(self, numbers: Sequence[float]) -> Floats:
         """The probabilities of a nugget's groups; a ValueError says what is wrong with them."""
@@ -111,90 +106,82 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
 
     Examples
     --------
-    >>> sets = attribute_sets({"PRONOUN": {"kind": "nominal", "groups": ["she", "he"], "target": [1, 3]}})
+    >>> pronoun = {"kind": "nominal", "groups": ["she", "he"], "target": [1, 3]}
+    >>> sets = attribute_sets({"PRONOUN": pronoun})
     >>> sets["PRONOUN"].target
     array([0.25, 0.75])
     """
     if not isinstance(content, Mapping) or not content:
         raise refused(name, shown(content), "attribute sets by name")
-    products = {
-        str(label)
-        for label, entry in content.items()
-        if isinstance(entry, Mapping) and "product" in entry
-    }
-    named = [(str(label), entry) for label, entry in content.items()]
-    plain = together(
-        partial(_attribute_set, label, entry, name)
-        for label, entry in named
-        if label not in products
-    )
-    sets = {attribute.name: attribute for attribute in plain}
-    made = together(
-        partial(_product_set, label, entry, name, sets)
-        for label, entry in named
-        if label in products
-    )
-    sets |= {attribute.name: attribute for attribute in made}
-    return {label: sets[label] for label, _ in named}
+    entries = {str(label): entry for label, entry in content.items()}
+    products: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
+    for label, entry in entries.items():
+        is_product = isinstance(entry, Mapping) and "product" in entry
+        (products if is_product else plain)[label] = entry
+    readers = [partial(_attribute_set, label, entry, name) for label, entry in plain.items()]
+    sets = {attribute_set.name: attribute_set for attribute_set in together(readers)}
+    # A product is of sets that are not products themselves, wherever they stand in the file.
+    readers = [partial(_product_set, label, entry, name, sets) for label, entry in products.items()]
+    sets |= {attribute_set.name: attribute_set for attribute_set in together(readers)}
+    return {label: sets[label] for label in entries}
 
 
 def crossed(vectors: Sequence[Floats]) -> Floats:
-    """Products of shares over groups, shaped (..., groups) each: shares over the combinations of their groups."""
-    return reduce(
-        lambda one, other: (one[..., :, None] * other[..., None, :]).reshape(*one.shape[:-1], -1),
-        vectors,
-    )
+    """Shares over the combinations of groups, from shares over each, shaped (..., groups)."""
+    product_of_all, *remaining = vectors
+    for vector in remaining:
+        table = product_of_all[..., :, None] * vector[..., None, :]  # (..., groups, groups)
+        product_of_all = table.reshape(*table.shape[:-2], -1)
+    return product_of_all
 
 
 def _product_set(
     label: str, entry: Mapping[str, Any], name: str, sets: Mapping[str, AttributeSet]
 ) -> AttributeSet:
     parts = entry["product"]
-    known = isinstance(parts, list) and all(
+    names_sets = isinstance(parts, list) and all(
         isinstance(part, str) and part in sets for part in parts
     )
-    if (
-        not known
-        or len(parts) < 2
-        or len(set(parts)) < len(parts)
-        or not set(entry) <= {"product", "target"}
-    ):
+    only_these_keys = set(entry) <= {"product", "target"}
+    if not names_sets or not only_these_keys or len(parts) < 2 or len(set(parts)) < len(parts):
         wanted = (
             f"product: two or more of {listed(sets)}, each once; perhaps a target; no other key"
         )
         raise refused(name, shown(entry), wanted, column=label)
-    if (count := prod(len(sets[part].groups) for part in parts)) > _MOST_GROUPS:
+    count = prod(len(sets[part].groups) for part in parts)
+    if count > _MOST_GROUPS:
         raise refused(
             name, f"{count} combinations of groups", f"at most {_MOST_GROUPS}", column=label
         )
-    groups = [" x ".join(each) for each in product(*(sets[part].groups for part in parts))]
-    target = entry.get("target", crossed([sets[part].target for part in parts]).tolist())
-    made = _attribute_set(label, {"kind": "nominal", "groups": groups, "target": target}, name)
-    return replace(made, parts=tuple(parts))
+    combinations = product(*(sets[part].groups for part in parts))
+    groups = [" x ".join(combination) for combination in combinations]
+    if "target" in entry:
+        target = entry["target"]
+    else:
+        target = crossed([sets[part].target for part in parts]).tolist()
+    nominal = {"kind": "nominal", "groups": groups, "target": target}
+    return replace(_attribute_set(label, nominal, name), parts=tuple(parts))
 
 
 def _attribute_set(label: str, entry: object, name: str) -> AttributeSet:
     wrong = partial(refused, name, column=label)
     if label in (*CORE_COLUMNS, "entity") or not label.strip():
         raise wrong(shown(label), "a name that no other column of a nugget table has")
-    if not isinstance(entry, Mapping) or set(entry) != {"kind", "groups", "target"}:
-        found = (
-            f"keys {', '.join(map(str, entry)) or 'none'}"
-            if isinstance(entry, Mapping)
-            else shown(entry)
-        )
-        raise wrong(found, "exactly the keys kind, groups, target")
+    keys = "exactly the keys kind, groups, target"
+    if not isinstance(entry, Mapping):
+        raise wrong(shown(entry), keys)
+    if set(entry) != {"kind", "groups", "target"}:
+        raise wrong(f"keys {', '.join(map(str, entry)) or 'none'}", keys)
     groups, target = entry["groups"], entry["target"]
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
         raise wrong(f"groups {shown(groups)}", "a list of names")
     if target != "uniform" and not (isinstance(target, list) and target):
         raise wrong(f"target {shown(target)}", "uniform or a list of numbers")
     try:
-        numbers = (
-            [1.0] * len(groups)
-            if target == "uniform"
-            else [parse_number(str(number)) for number in target]
-        )
+        numbers = [1.0] * len(groups)
+        if target != "uniform":
+            numbers = [parse_number(str(number)) for number in target]
         return AttributeSet(label, entry["kind"], tuple(groups), np.array(numbers))
     except ValueError as error:
         wanted = "kind: ordinal or nominal, two groups or more, a target of as many numbers"

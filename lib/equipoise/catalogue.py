@@ -1,30 +1,44 @@
-"""Every measure, as a table: the declarations of all modules, in the order of their families, and the works cited."""
+"""Every measure that the library declares, in the order of the families, and the works cited."""
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
 import re
 from importlib import import_module, resources
 
-from equipoise import declare
+from equipoise import declare, measures
 from equipoise.declare import Measure
 
-_CONVERSATIONS = ["gfrc", "gfrc2", "trees", "protocol", "orders", "agreement", "worst_cases"]
-_FAMILIES = ["gfr", *_CONVERSATIONS, "ranking_bias", "rank_overlap"]
-MODULES = [
-    "divergences",
-    *(f"measures.{name}" for name in [*_FAMILIES, "attribution.quality", "attribution"]),
-]
-"""Modules that declare measures, in the order of the catalogue."""
+FAMILIES = (
+    "Divergences between distributions over groups",
+    "Ranked lists: group fairness and relevance",
+    "Conversations: GFRC and GFRC2",
+    "Protocol and order of conversations",
+    "Annotators",
+    "Any score, over cases",
+    "Ranked lists: bias in their terms",
+    "Overlap of rankings",
+    "Answers: attribution to their sources",
+)
+"""The order in which families are shown; one that is not named here comes behind these."""
 
 
-def _place(measure: Measure) -> int:
-    module = measure.function.__module__.removeprefix("equipoise.")
-    return next(place for place, name in enumerate(MODULES) if f"{module}.".startswith(f"{name}."))
+def _load() -> None:
+    """Import what declares measures: the divergences, and all of `equipoise.measures`."""
+    import_module("equipoise.divergences")
+    for module in pkgutil.walk_packages(measures.__path__, "equipoise.measures."):
+        import_module(module.name)
 
 
-for _name in MODULES:
-    import_module(f"equipoise.{_name}")
+def _place(measure: Measure) -> tuple[int, str, str, int]:
+    """By family, then by module, then as they stand in it; whatever was imported first."""
+    rank = FAMILIES.index(measure.family) if measure.family in FAMILIES else len(FAMILIES)
+    function = inspect.unwrap(measure.function)
+    return rank, measure.family, function.__module__, function.__code__.co_firstlineno
 
+
+_load()
 MEASURES: tuple[Measure, ...] = tuple(sorted(declare.MEASURES.values(), key=_place))
 """Every measure, in the order of the families."""
 

@@ -1,90 +1,86 @@
-"""Declaring a measure once, at its function: its name, what it ranges over, and which options it leaves open.
+"""Declaring a measure once, at its function: its name, range, and the options it leaves open.
 
 From the declaration follow the check of arguments, the documented options, the options of the
 command line, the check of notebook parameters, the catalogue and the site's page of measures. An
 option is an annotated type of `equipoise.options`; its default stands in the signature, and nowhere
-else.
+else. Values are checked by pydantic, which is imported when the first value is.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
+
+from annotated_types import Ge, Gt, Le, Lt, MultipleOf, Predicate
 
 from equipoise.problems import brief
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Direction = Literal["higher is better", "lower is better", "neither"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+# --- options --------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Option:
     """A choice that measures leave open; it annotates a type.
 
-    ``above`` and ``below`` exclude the bound, ``least`` and ``most`` include it; they hold for each
-    number in a list or mapping. ``form`` says how a command line writes it, and ``parse`` reads
-    that, where a plain value does not do. ``finite=False`` lets NaN and infinity pass, ``whole`` no
-    fractions. ``shares`` are divided by their sum, which must be a number above 0.
+    Beside it stand bounds such as `annotated_types.Ge`.
+    ``form`` says how a command line writes it, and ``parse`` reads that, where a plain value does
+    not do. ``finite=False`` lets NaN and infinity pass.
     """
 
     help: str
-    above: float | None = None
-    below: float | None = None
-    least: float | None = None
-    most: float | None = None
-    finite: bool = True
-    whole: bool = False
-    shares: bool = False
     form: str = ""
     parse: Callable[[str], Any] | None = None
+    finite: bool = True
 
-    @property
-    def bounds(self) -> str:
-        """The bounds in words, empty where there are none."""
-        if self.shares:
-            return "non-negative, with a sum above 0"
-        if self.least is not None and self.most is not None:
-            return f"between {self.least:g} and {self.most:g}"
-        if self.least == 0 and self.below is None:
-            return "non-negative"
-        words = {"above": self.above, "from": self.least, "below": self.below, "up to": self.most}
-        return " ".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
 
-    def admits(self, value: Any) -> bool:
-        """Whether every number in a value lies within the bounds; None and words have none."""
-        if isinstance(value, Mapping):
-            return self.admits(list(value.values()))
-        if isinstance(value, (list, tuple)):
-            return all(map(self.admits, value)) and not (
-                self.shares and value and not 0 < sum(value) < math.inf
-            )
-        if not isinstance(value, Real):
-            return True
-        number = float(value)
-        return (
-            (not self.finite or math.isfinite(number))
-            and (not self.whole or number.is_integer())
-            and (self.above is None or number > self.above)
-            and (self.below is None or number < self.below)
-            and (self.least is None or number >= self.least)
-            and (self.most is None or number <= self.most)
-        )
+@dataclass(frozen=True)
+class OneOf:
+    """Annotates text that names something declared elsewhere, such as a divergence.
+
+    ``names`` is called when a value is checked, so that what is declared is allowed.
+    """
+
+    names: Callable[[], Iterable[str]]
+
+    def checked(self, word: str) -> str:
+        """The word, if it is one of the names."""
+        if word not in self.names():
+            raise ValueError("no such name")
+        return word
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Text, then our check: what pydantic asks an annotation for."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self.checked, handler(source))
 
 
 def option_of(hint: Any) -> Option | None:
-    """The option that annotates a type, or one of its arms."""
+    """The option that annotates a type, or one of its alternatives."""
     if typing.get_origin(hint) is Annotated:
-        return next((extra for extra in hint.__metadata__ if isinstance(extra, Option)), None)
-    return next((found for arm in typing.get_args(hint) if (found := option_of(arm))), None)
+        for annotation in hint.__metadata__:
+            if isinstance(annotation, Option):
+                return annotation
+        return None
+    for alternative in typing.get_args(hint):
+        option = option_of(alternative)
+        if option is not None:
+            return option
+    return None
 
 
 def help_of(hint: Any) -> str:
@@ -95,90 +91,103 @@ def help_of(hint: Any) -> str:
 
 def choices_of(hint: Any) -> tuple[str, ...]:
     """Words that a type allows, in their order, where it allows some words only."""
-    if typing.get_origin(hint) is Literal:
+    origin = typing.get_origin(hint)
+    if origin is Literal:
         return tuple(word for word in typing.get_args(hint) if isinstance(word, str))
-    arms = (
-        typing.get_args(hint)[:1] if typing.get_origin(hint) is Annotated else typing.get_args(hint)
-    )
-    return tuple(word for arm in arms for word in choices_of(arm))
+    if origin is Annotated:
+        for annotation in hint.__metadata__:
+            if isinstance(annotation, OneOf):
+                return tuple(annotation.names())
+        return choices_of(hint.__origin__)
+    words: list[str] = []
+    for part in typing.get_args(hint):
+        words += choices_of(part)
+    return tuple(words)
 
 
-class _MisfitError(ValueError):
-    pass
+# --- what a type wants, in words ------------------------------------------------------------------
 
-
-def _need(fits: bool) -> None:
-    if not fits:
-        raise _MisfitError
-
-
-_KINDS: dict[Any, tuple[tuple[Any, ...], str]] = {
-    float: ((Real,), "a number"),
-    int: ((Integral,), "a whole number"),
-    str: ((str,), "text"),
-    bool: ((bool,), "true or false"),
-    type(None): ((type(None),), "nothing"),
+_KINDS = {
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+    bool: "true or false",
+    type(None): "nothing",
 }
 
 
-def _fit(value: Any, hint: Any) -> Any:
-    """The value as the annotated type; types that are none of the plain ones are taken as they come."""
-    origin, arms = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        fitted, option = _fit(value, arms[0]), option_of(hint)
-        _need(
-            option is None
-            or option.admits(fitted.tolist() if hasattr(fitted, "tolist") else fitted)
-        )
-        return fitted
-    if origin in (typing.Union, types.UnionType):
-        for arm in arms:
-            try:
-                return _fit(value, arm)
-            except _MisfitError:
-                continue
-        raise _MisfitError
-    if origin is Literal:
-        _need(any(type(value) is type(arm) and value == arm for arm in arms))
-        return value
-    if hint in _KINDS:
-        _need(isinstance(value, _KINDS[hint][0]) and (hint is bool or not isinstance(value, bool)))
-        try:
-            return float(value) if hint is float else value
-        except OverflowError:
-            raise _MisfitError from None
-    if origin is Callable:
-        _need(callable(value))
-    if origin in (list, Sequence):
-        items = value.tolist() if hasattr(value, "tolist") else value  # of an array
-        _need(isinstance(items, (list, tuple, range)))
-        fitted_items = [_fit(item, arms[0]) for item in items]
-        return fitted_items if origin is list else value
-    if origin in (dict, Mapping):
-        _need(isinstance(value, Mapping))
-        return {_fit(key, arms[0]): _fit(item, arms[1]) for key, item in value.items()}
-    _need(hint not in (list, dict) or isinstance(value, hint))
-    return value
+def bounds_of(hint: Any) -> str:
+    """The bounds that annotate a type, in words; empty where there are none."""
+    if typing.get_origin(hint) is not Annotated:
+        return ""
+    bounds: dict[type, float] = {}
+    demands = []
+    for annotation in hint.__metadata__:
+        match annotation:
+            case Gt(gt=bound) | Ge(ge=bound) | Lt(lt=bound) | Le(le=bound):
+                bounds[type(annotation)] = typing.cast(float, bound)
+            case Predicate(func=demand):
+                # The name of the function says what it asks for.
+                demands.append(demand.__name__.replace("_", " "))
+    if Ge in bounds and Le in bounds:
+        words = [f"between {bounds[Ge]:g} and {bounds[Le]:g}"]
+    elif bounds.get(Ge) == 0 and Lt not in bounds:
+        words = ["non-negative"]
+    else:
+        names = {Gt: "above", Ge: "from", Lt: "below", Le: "up to"}
+        words = [f"{word} {bounds[kind]:g}" for kind, word in names.items() if kind in bounds]
+    return " ".join(words + demands)
 
 
 def described(hint: Any) -> str:
     """What a type wants, in words."""
-    origin, arms = typing.get_origin(hint), typing.get_args(hint)
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        option = option_of(hint)
-        kind = "a whole number" if option and option.whole else described(arms[0])
-        return f"{kind} {option.bounds if option else ''}".rstrip()
+        kind = described(parts[0])
+        choices = choices_of(hint)
+        if parts[0] is str and choices:
+            kind = f"one of {', '.join(choices)}"
+        if any(isinstance(annotation, MultipleOf) for annotation in hint.__metadata__):
+            kind = "a whole number"
+        return f"{kind} {bounds_of(hint)}".rstrip()
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(described(arm) for arm in arms if arm is not type(None)))
+        wanted = [described(part) for part in parts if part is not type(None)]
+        return " or ".join(dict.fromkeys(wanted))
     if origin is Literal:
-        return ("one of " if len(arms) > 1 else "") + ", ".join(map(str, arms))
+        words = ", ".join(map(str, parts))
+        return f"one of {words}" if len(parts) > 1 else words
     if origin is Callable:
         return "a function"
-    if origin in (list, Sequence):
-        return f"a list, each {described(arms[0])}"
+    if origin in (list, tuple, Sequence):
+        return f"a list, each {described(parts[0])}"
     if origin in (dict, Mapping):
-        return f"for each {described(arms[0])} {described(arms[1])}"
-    return _KINDS[hint][1] if hint in _KINDS else str(getattr(hint, "__name__", hint))
+        return f"for each {described(parts[0])} {described(parts[1])}"
+    return _KINDS.get(hint) or str(getattr(hint, "__name__", hint))
+
+
+# --- checking values ------------------------------------------------------------------------------
+
+
+@functools.cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    """What checks values of a type; no number is read from text."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    option = option_of(hint)
+    admits_nan = option is not None and not option.finite
+    config = ConfigDict(strict=True, allow_inf_nan=admits_nan, arbitrary_types_allowed=True)
+    return TypeAdapter(hint, config=config)
+
+
+def _without_numpy(value: Any) -> Any:
+    """The value with NumPy's numbers and arrays as Python's, which is what a strict check takes."""
+    if isinstance(value, Mapping):
+        return {_without_numpy(key): _without_numpy(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_without_numpy, value))
+    if isinstance(value, (list, range)):
+        return list(map(_without_numpy, value))
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def fit(value: Any, hint: Any, name: str) -> Any:
@@ -188,39 +197,53 @@ def fit(value: Any, hint: Any, name: str) -> Any:
     parameters. NaN and infinity are refused by default. Raises ValueError, naming the option, what
     was found and what is wanted.
     """
+    from pydantic import ValidationError
+
     try:
-        return _fit(value, hint)
-    except _MisfitError:
-        told = f" ({help_of(hint)})" if help_of(hint) else ""
-        raise ValueError(f"{name} is {brief(value)}; wanted {described(hint)}{told}") from None
+        return _adapter(hint).validate_python(_without_numpy(value))
+    except ValidationError:
+        meaning = f" ({help_of(hint)})" if help_of(hint) else ""
+        message = f"{name} is {brief(value)}; wanted {described(hint)}{meaning}"
+        raise ValueError(message) from None
 
 
 def from_text(text: str, hint: Any, name: str) -> Any:
-    """The value of an option as typed on a command line: by the option's own form, else as YAML or plain text."""
+    """The value of an option as typed on a command line: in its own form, as YAML, or as text."""
     option = option_of(hint)
-    value: Any
     if option is not None and option.parse is not None:
         try:
             value = option.parse(text)
         except ValueError as error:
             raise ValueError(f"{name}, written {option.form}: {error}") from None
         return fit(value, hint, name)
-    if hint is str or typing.get_args(hint)[:1] == (str,):
+    wants_text = hint is str or typing.get_args(hint)[:1] == (str,)
+    if wants_text:
         return fit(text, hint, name)  # as it stands, quotes and lines too
-    import yaml
-
-    from equipoise import plain_yaml
-
-    try:
-        value = plain_yaml.load(text, plain_yaml.Values) if text.strip() else text
-    except yaml.YAMLError:
-        value = text
+    value = _plain_value(text)
     try:
         return fit(value, hint, name)
     except ValueError:
         if value == text:
             raise
-        return fit(text, hint, name)  # YAML takes on, no, 1e3 or null for something else
+        # YAML takes on, no, 1e3 or null for something else, which may be a word here.
+        return fit(text, hint, name)
+
+
+def _plain_value(text: str) -> Any:
+    """The value that a text is in YAML; the text itself where it is none."""
+    import yaml
+
+    from equipoise import plain_yaml
+
+    if not text.strip():
+        return text
+    try:
+        return plain_yaml.load(text, plain_yaml.Values)
+    except yaml.YAMLError:
+        return text
+
+
+# --- measures -------------------------------------------------------------------------------------
 
 
 def written(value: Any) -> str:
@@ -256,10 +279,10 @@ class OpenChoice:
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure, declared: its name as the field writes it, family, function, range, ideal, direction and sources.
+    """A measure, declared.
 
-    ``sources`` are keys of ``sources.bib``; ``formula`` is TeX, by default that of the function's
-    documentation.
+    ``name`` is as the field writes it; ``sources`` are keys of ``sources.bib``; ``formula`` is TeX,
+    by default that of the function's documentation.
     """
 
     name: str
@@ -272,24 +295,27 @@ class Measure:
     formula: str = ""
 
     def __post_init__(self) -> None:
-        if not self.formula:
-            block = re.search(
-                r"^\.\. math::[ ]?(.+?)(?:\n[ ]*\n(?=\S)|\Z)", self._documentation, re.S | re.M
-            )
-            if block is None:
-                raise ValueError(f"{self.path} documents no formula; give one")
-            object.__setattr__(self, "formula", " ".join(block[1].split()))
+        if self.formula:
+            return
+        formula = self._documented(r"^\.\. math::[ ]?(.+?)(?:\n[ ]*\n(?=\S)|\Z)")
+        if not formula:
+            raise ValueError(f"{self.path} documents no formula; give one")
+        object.__setattr__(self, "formula", " ".join(formula.split()))
 
     @property
     def _documentation(self) -> str:
         return inspect.getdoc(self.function) or ""
 
+    def _documented(self, pattern: str) -> str:
+        """The part of the documentation that a pattern's group holds, empty where there is none."""
+        match = re.search(pattern, self._documentation, re.DOTALL | re.MULTILINE)
+        return match[1] if match else ""
+
     @property
     def anchor(self) -> str:
         """Name for links to it: module and name in lower case, with hyphens."""
-        return re.sub(
-            r"[^a-z0-9]+", "-", f"{self.function.__module__.split('.')[-1]} {self.name}".lower()
-        ).strip("-")
+        module = self.function.__module__.rpartition(".")[2]
+        return re.sub(r"[^a-z0-9]+", "-", f"{module} {self.name}".lower()).strip("-")
 
     @property
     def path(self) -> str:
@@ -302,10 +328,20 @@ class Measure:
         return self._documentation.partition("\n")[0].replace("`", "")
 
     @property
+    def symbols(self) -> tuple[tuple[str, str], ...]:
+        r"""Symbols of the formula and what they mean: the items ``- :math:`p`: meaning``."""
+        items = re.findall(
+            r"^- :math:`(.+?)`: (.+?)(?=\n- |\n\n|\Z)",
+            self._documentation,
+            re.DOTALL | re.MULTILINE,
+        )
+        return tuple((symbol, " ".join(meaning.split())) for symbol, meaning in items)
+
+    @property
     def where(self) -> str:
         """Place in the source: the first paragraph of the documentation's notes."""
-        notes = re.search(r"^Notes\n-+\n(.+?)(?:\n\n|\Z)", self._documentation, re.S | re.M)
-        return re.sub(r":math:|`", "", " ".join(notes[1].split())) if notes else ""
+        notes = self._documented(r"^Notes\n-+\n(.+?)(?:\n\n|\Z)")
+        return re.sub(r":math:|`", "", " ".join(notes.split()))
 
     @property
     def options(self) -> tuple[OpenChoice, ...]:
@@ -315,22 +351,16 @@ class Measure:
     @property
     def example(self) -> str:
         """The worked example of the documentation."""
-        found = re.search(
-            r"^Examples\n-+\n(.+?)(?=\n\n[A-Z]\w+\n-+\n|\Z)", self._documentation, re.S | re.M
-        )
-        return found[1].strip() if found else ""
+        return self._documented(r"^Examples\n-+\n(.+?)(?=\n\n[A-Z]\w+\n-+\n|\Z)").strip()
 
-    def told(self, option: OpenChoice) -> str:
-        """What an option decides, in a sentence: the option's own, or that of the function's documentation."""
-        found = re.search(
-            rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)",
-            self._documentation,
-            re.M,
-        )
-        words = re.sub(r"\s+\[.*\]$", "", option.help) or (
-            " ".join(found[1].split()) if found else ""
-        )
-        return f"{re.split(r'[.] (?=[A-Z])', words)[0].rstrip('.')}." if words else ""
+    def explained(self, option: OpenChoice) -> str:
+        """What an option decides, in a sentence: its own, or that of the function's docstring."""
+        words = re.sub(r"\s+\[.*\]$", "", option.help)
+        if not words:
+            parameter = rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)"
+            words = " ".join(self._documented(parameter).split())
+        sentence = re.split(r"[.] (?=[A-Z])", words)[0].rstrip(".")
+        return f"{sentence}." if sentence else ""
 
 
 @functools.cache
@@ -345,16 +375,15 @@ def options_of(function: Callable[..., Any]) -> tuple[OpenChoice, ...]:
 
 
 MEASURES: dict[str, Measure] = {}
-"""The measures declared by the modules imported so far, by name; `equipoise.catalogue` has them all, in order."""
+"""Measures by name, of the modules imported so far; `equipoise.catalogue` has them all."""
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Check the options of a function by their declarations, and document them."""
-    hints = {
-        name: hint
-        for name, hint in typing.get_type_hints(function, include_extras=True).items()
-        if name != "return" and option_of(hint)
-    }
+    hints = {}
+    for name, hint in typing.get_type_hints(function, include_extras=True).items():
+        if name != "return" and option_of(hint):
+            hints[name] = hint
     if not hints:
         return function
     signature = inspect.signature(function)
@@ -362,33 +391,21 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = signature.bind(*args, **kwargs)
-        for name, value in given.arguments.items():
+        bound = signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            # A default is taken as it is: it need not be checked, and saves the import of pydantic.
             if name in hints and value is not defaults[name]:
-                given.arguments[name] = fit(value, hints[name], name)
-        return function(*given.args, **given.kwargs)
+                bound.arguments[name] = fit(value, hints[name], name)
+        return function(*bound.args, **bound.kwargs)
 
     lines = [inspect.getdoc(function) or "", "", "Options", "-------"]
     for name, hint in hints.items():
-        unstated = defaults[name] in (None, inspect.Parameter.empty)
-        stated = "" if unstated else f", default {written(defaults[name])}"
-        lines += [f"{name} : {described(hint)}{stated}", f"    {help_of(hint)}"]
+        default = ""
+        if defaults[name] not in (None, inspect.Parameter.empty):
+            default = f", default {written(defaults[name])}"
+        lines += [f"{name} : {described(hint)}{default}", f"    {help_of(hint)}"]
     call.__doc__ = "\n".join(lines) + "\n"
     return call
-
-
-def defaults_of(other: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Give the keyword-only parameters of a function the defaults they have in another, and check its options."""
-    theirs = {choice.name: choice.value for choice in options_of(other)}
-
-    def declare(function: Any) -> Callable[..., R]:
-        own = inspect.getfullargspec(function)
-        function.__kwdefaults__ = {
-            name: theirs[name] for name in own.kwonlyargs if name in theirs
-        } | (own.kwonlydefaults or {})
-        return checked(function)
-
-    return declare
 
 
 def measure(
@@ -401,7 +418,7 @@ def measure(
     sources: tuple[str, ...],
     formula: str = "",
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Declare a function to be a measure: it enters the catalogue, and its options are checked and documented."""
+    """Declare a measure: it enters the catalogue, and its options are checked and documented."""
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         call = checked(function)

@@ -20,10 +20,10 @@ Quantification. Proceedings of ACL-IJCNLP 2021, pp. 2759-2769, doi:10.18653/v1/2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,13 +31,83 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Floats
 from equipoise.declare import measure
 
-_divergence = partial(
-    measure,
-    family="Divergences between distributions over groups",
-    range="0 to 1",
-    sources=("sakai2021",),
-)
-_lower = partial(_divergence, ideal="0", direction="lower is better")
+_FAMILY = "Divergences between distributions over groups"
+_declared: dict[str, Divergence] = {}
+
+Formula = Callable[[ArrayLike, ArrayLike], Floats]
+"""Of achieved and target, shaped (..., groups), to the divergence, shaped (...)."""
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A divergence by name.
+
+    ``function``: Takes achieved and target, shaped (..., groups), and returns the divergence shaped
+    (...). ``ordinal``: True where the order of the groups matters.
+    """
+
+    function: Formula
+    ordinal: bool
+
+
+DIVERGENCES: Mapping[str, Divergence] = MappingProxyType(_declared)
+"""Every divergence by its lower-case name, with the kind of groups it is for."""
+
+
+def divergence(
+    name: str,
+    *,
+    groups: Literal["nominal", "ordinal"],
+    range: str = "0 to 1",  # noqa: A002 - the field's word
+    sources: tuple[str, ...] = ("sakai2021",),
+) -> Callable[[Formula], Formula]:
+    """Declare a divergence: a measure of the catalogue, and a word that options and commands take.
+
+    ``groups``: the kind it is for; one for ordinal groups depends on their order.
+    """
+    declaration = measure(
+        name,
+        family=_FAMILY,
+        range=range,
+        ideal="0",
+        direction="lower is better",
+        sources=sources,
+    )
+
+    def declare(
+        function: Formula,
+    ) -> Formula:
+        declared = declaration(function)
+        _declared[name.lower()] = Divergence(declared, ordinal=groups == "ordinal")
+        return declared
+
+    return declare
+
+
+def divergences_for(kind: Literal["nominal", "ordinal"]) -> list[str]:
+    """Divergences that groups of a kind may take; for ordinal ones, those made for them first."""
+    blind = [name for name, entry in DIVERGENCES.items() if not entry.ordinal]
+    if kind == "nominal":
+        return blind
+    return [name for name in DIVERGENCES if name not in blind] + blind
+
+
+def refuse_order(names: Iterable[str], others: Sequence[str] = ()) -> None:
+    """Refuse divergences that depend on an order, which nominal groups lack.
+
+    ``others``: what else may be taken.
+    """
+    ordered = [name for name in names if name in DIVERGENCES and DIVERGENCES[name].ordinal]
+    if not ordered:
+        return
+    *allowed, last = [*others, *divergences_for("nominal")]
+    raise ValueError(
+        f"{', '.join(ordered)} would depend on the order of nominal groups; "
+        f"take {', '.join(allowed)} or {last}"
+    )
+
+
+# --- arithmetic that they share -------------------------------------------------------------------
 
 
 def _pair(achieved: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
@@ -58,7 +128,7 @@ def _bounded(divergence: Floats) -> Floats:
 
 
 def _relative_entropy(p: Floats, middle: Floats) -> Floats:
-    """Sum of p log(p / middle) over the groups, zeros contributing zero; NumPy's logarithm is a vector instruction."""
+    """Sum of p log(p / middle) over the groups, to which zeros contribute zero."""
     terms = p / middle
     terms[terms == 0] = 1.0
     np.log(terms, out=terms)
@@ -67,11 +137,18 @@ def _relative_entropy(p: Floats, middle: Floats) -> Floats:
     return total
 
 
-@_lower("JSD", range="0 to 1 (bits)")
+# --- the divergences ------------------------------------------------------------------------------
+
+
+@divergence("JSD", groups="nominal", range="0 to 1 (bits)")
 def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Jensen-Shannon divergence with logarithms to base 2, for nominal groups.
 
     .. math:: JSD(p, q) = \tfrac12 KL(p \| m) + \tfrac12 KL(q \| m), \quad m = (p + q) / 2
+
+    - :math:`p, q`: the achieved distribution over the groups, and the target
+    - :math:`m`: the distribution half-way between them
+    - :math:`KL`: the Kullback-Leibler divergence, with logarithms to base 2
 
     Parameters
     ----------
@@ -105,11 +182,13 @@ def jsd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded((_relative_entropy(p, middle) + _relative_entropy(q, middle)) / (2 * np.log(2)))
 
 
-@_lower("NVD")
+@divergence("NVD", groups="nominal")
 def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Normalised variational distance: half the L1 distance, for nominal groups.
 
     .. math:: NVD(p, q) = \tfrac12 \sum_i |p_i - q_i|
+
+    - :math:`p_i, q_i`: achieved and target share of group i
 
     Parameters
     ----------
@@ -139,12 +218,17 @@ def nvd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded(np.abs(p - q).sum(axis=-1) / 2)
 
 
-@_lower("NMD")
+@divergence("NMD", groups="ordinal")
 def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Normalised match distance (earth mover's distance along the groups), for ordinal groups.
 
     .. math:: NMD(p, q) = \frac{1}{n - 1} \sum_{i=1}^{n} \Bigl| \sum_{j \le i} p_j - \sum_{j \le i}
     q_j \Bigr|
+
+    - :math:`p_j, q_j`: achieved and target share of group j
+    - :math:`i, j`: groups, in their order
+    - :math:`n`: number of groups
+    - :math:`p, q`: the achieved distribution over the groups, and the target
 
     Parameters
     ----------
@@ -175,7 +259,7 @@ def nmd(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded(apart.sum(axis=-1) / apart.shape[-1])
 
 
-@_lower("RNOD")
+@divergence("RNOD", groups="ordinal")
 def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
     r"""Root normalised order-aware divergence, for ordinal groups.
 
@@ -183,6 +267,12 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
         DW_i = \sum_j |i - j| (p_j - q_j)^2, \quad
         OD = \frac{1}{|\{i : q_i > 0\}|} \sum_{i : q_i > 0} DW_i, \quad
         RNOD = \sqrt{OD / (n - 1)}
+
+    - :math:`p_j, q_j`: achieved and target share of group j
+    - :math:`i, j`: groups, in their order
+    - :math:`DW_i`: the squared differences, each times its distance from group i
+    - :math:`OD`: their mean over the groups with a target above 0
+    - :math:`n`: number of groups
 
     It is not symmetric: only groups that the target wants are visited.
 
@@ -220,31 +310,10 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
     return _bounded(np.sqrt(np.einsum("...g,...g->...", (p - q) ** 2, reach) / (groups - 1)))
 
 
-@dataclass(frozen=True)
-class Divergence:
-    """A divergence by name.
-
-    ``function``: Takes achieved and target, shaped (..., groups), and returns the divergence shaped
-    (...). ``ordinal``: True where the order of the groups matters.
-    """
-
-    function: Callable[[ArrayLike, ArrayLike], Floats]
-    ordinal: bool
-
-
-DIVERGENCES: Mapping[str, Divergence] = MappingProxyType(
-    {
-        "jsd": Divergence(jsd, ordinal=False),
-        "nvd": Divergence(nvd, ordinal=False),
-        "nmd": Divergence(nmd, ordinal=True),
-        "rnod": Divergence(rnod, ordinal=True),
-    }
-)
-"""Every divergence by its lower-case name, with the kind of groups it is for."""
-
-
-@_divergence(
+@measure(
     "DistrSim",
+    family=_FAMILY,
+    range="0 to 1",
     ideal="1",
     direction="higher is better",
     sources=("gfrc", "gfrc2"),
@@ -252,6 +321,10 @@ DIVERGENCES: Mapping[str, Divergence] = MappingProxyType(
 )
 def distribution_similarity(achieved: ArrayLike, target: ArrayLike, divergence: str) -> Floats:
     """DistrSim: one minus the named divergence.
+
+    - :math:`D`: the achieved distribution over the groups, the mean membership of what was met
+    - :math:`D_*`: the target distribution
+    - :math:`divergence`: JSD or NVD for groups without order, NMD or RNOD for ordered ones
 
     Parameters
     ----------

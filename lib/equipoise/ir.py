@@ -11,8 +11,8 @@ PyTerrier's ``pt.Experiment``.
 >>> pages = pandas.DataFrame({"document": ["d1", "d2"], "small": [1.0, 0.0], "large": [0.0, 1.0]})
 >>> ir.groups("SIZE", pages, kind="ordinal")
 >>> qrels, run = {"t1": {"d1": 2}}, {"t1": {"d1": 2.0, "d2": 1.0}}
->>> found = ir_measures.calc_aggregate([ir_measures.nDCG, ir.GFR, ir.AWRF @ 2], qrels, run)
->>> {str(measure): round(value, 4) for measure, value in found.items()}
+>>> scores = ir_measures.calc_aggregate([ir_measures.nDCG, ir.GFR, ir.AWRF @ 2], qrels, run)
+>>> {str(measure): round(value, 4) for measure, value in scores.items()}
 {'nDCG': 1.0, 'GFR': 0.5587, 'AWRF@2': 0.2263}
 """
 
@@ -31,7 +31,7 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge
 from equipoise.declare import choices_of, options_of
-from equipoise.divergences import DIVERGENCES
+from equipoise.divergences import DIVERGENCES, refuse_order
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.gender_terms import read_terms
@@ -53,6 +53,7 @@ _COLUMNS = {
     "docno": "document",
     "relevance": "level",
 }
+# What `groups` and `texts` have named: measures of ir_measures take words and numbers only.
 _groups: dict[str, tuple[AttributeSet, pd.DataFrame]] = {}
 _texts: dict[str, tuple[TermCounts, TermGroups]] = {}
 
@@ -64,7 +65,7 @@ def groups(
     *,
     kind: Literal["nominal", "ordinal"] = "nominal",
 ) -> None:
-    """Name an attribute set: files of NTCIR FairWeb, or a table with a column of probabilities for each group.
+    """Name an attribute set: files of NTCIR FairWeb, or a table with a column for each group.
 
     The table has a column document (docno, doc_id) and maybe topic (qid, query_id); without one it
     is for all topics. ``target``: the file, or the wanted share of each group. A name that is taken
@@ -96,29 +97,33 @@ def texts(
     name: str = "texts",
     tokens: Tokens = "word",
 ) -> None:
-    """Count the terms that represent groups in a collection: files or pairs of id and text, of term and group."""
-    pairs = (
-        read_terms(terms).itertuples(index=False, name=None)
-        if isinstance(terms, (str, Path))
-        else terms
-    )
-    found = TermGroups.from_pairs(pairs)
-    stream = stream_documents(documents) if isinstance(documents, (str, Path)) else documents
-    _texts[name] = count_terms(stream, found.terms, tokens=tokens), found
+    """Count the terms of groups in a collection: files, or pairs of id and text, term and group."""
+    pairs: Any = terms
+    if isinstance(terms, (str, Path)):
+        pairs = read_terms(terms).itertuples(index=False, name=None)
+    if isinstance(documents, (str, Path)):
+        documents = stream_documents(documents)
+    term_groups = TermGroups.from_pairs(pairs)
+    _texts[name] = count_terms(documents, term_groups.terms, tokens=tokens), term_groups
 
 
-def _named(known: dict[str, Any], name: str | None, how: str) -> list[str]:
-    """The names asked for, joined by +, or all there are."""
-    found = list(known) if name is None else name.split("+")
-    if not found or (unknown := [one for one in found if one not in known]):
-        raise ValueError(
-            f"{f'no {unknown[0]!r}; ' if found else ''}name it first: equipoise.ir.{how}(...)"
-        )
-    return found
+def _names(table: dict[str, Any], names: str | None, function: str) -> list[str]:
+    """The names asked for, joined by +, or all that have been named."""
+    first_name_it = f"name it first: equipoise.ir.{function}(...)"
+    if names is None:
+        if not table:
+            raise ValueError(first_name_it)
+        return list(table)
+    for name in names.split("+"):
+        if name not in table:
+            raise ValueError(f"no {name!r}; {first_name_it}")
+    return names.split("+")
 
 
 def _default(function: Any, name: str) -> Any:
-    return next(choice.value for choice in options_of(function) if choice.name == name)
+    """The default that an option has in a function."""
+    defaults = {choice.name: choice.value for choice in options_of(function)}
+    return defaults[name]
 
 
 class _Fairness(measures.Measure):
@@ -127,22 +132,29 @@ class _Fairness(measures.Measure):
     DEFAULT = float("nan")
 
     def by_topic(self, run: pd.DataFrame, qrels: pd.DataFrame) -> pd.Series:
-        """Values by topic; ``run``: columns run, topic, document, rank, score; ``qrels``: topic, document, level."""
+        """Values by topic; run and qrels have the columns of `tidy_runs` and `tidy_qrels`."""
         raise NotImplementedError
 
 
 def _info(dtype: Any, default: Any, desc: str, choices: Any = ()) -> measures.ParamInfo:
-    more = {"choices": list(choices)} if choices else {}
-    return measures.ParamInfo(dtype=dtype, default=default, desc=desc, **more)
+    if not choices:
+        return measures.ParamInfo(dtype=dtype, default=default, desc=desc)
+    return measures.ParamInfo(dtype=dtype, default=default, desc=desc, choices=list(choices))
+
+
+def _by_topic(scores: pd.DataFrame) -> pd.Series:
+    """Values by topic, without the mean, whose topic is empty."""
+    return scores.set_index("topic")["value"].drop("")
 
 
 def _members(
     name: str, run: pd.DataFrame, qrels: pd.DataFrame
 ) -> tuple[AttributeSet, pd.DataFrame]:
-    """An attribute set and its memberships by topic; those for all topics become those of each topic's documents."""
+    """An attribute set and its memberships by topic, also where they hold for all topics."""
     attribute, table = _groups[name]
     if "topic" not in table.columns:
-        pairs = pd.concat([one[["topic", "document"]] for one in (run, qrels)])
+        columns = ["topic", "document"]
+        pairs = pd.concat([run[columns], qrels[columns]])
         table = pairs.drop_duplicates().merge(table, on="document")
     return attribute, table
 
@@ -166,27 +178,30 @@ class _GFR(_Fairness):
 
     def by_topic(self, run: pd.DataFrame, qrels: pd.DataFrame) -> pd.Series:
         """GFR of each topic of the qrels."""
-        sets = {
-            name: _members(name, run, qrels) for name in _named(_groups, self["groups"], "groups")
-        }
-        levels = range(1, max(2, int(qrels["level"].max())) + 1)
-        found = gfr_table(
+        attributes, memberships = {}, {}
+        for name in _names(_groups, self["groups"], "groups"):
+            attributes[name], memberships[name] = _members(name, run, qrels)
+        gains = self["gains"]
+        if not gains:
+            highest = max(2, int(qrels["level"].max()))
+            gains = {level: 2.0**level - 1 for level in range(1, highest + 1)}
+        scores = gfr_table(
             run,
             qrels,
-            {name: table for name, (_, table) in sets.items()},
-            {name: attribute for name, (attribute, _) in sets.items()},
-            gains=self["gains"] or {level: 2.0**level - 1 for level in levels},
+            memberships,
+            attributes,
+            gains=gains,
             cutoff=self["cutoff"],
             order="score",
             unrepresented=self["unrepresented"],
             utilities={self["utility"]: UTILITIES[self["utility"]]},
             similarities={"nominal": [self["nominal"]], "ordinal": [self["ordinal"]]},
         )
-        return found[found["measure"].str.startswith("GFR-")].set_index("topic")["value"].drop("")
+        return _by_topic(scores[scores["measure"].str.startswith("GFR-")])
 
 
 class _AWRF(_Fairness):
-    """Attention-weighted rank fairness: distance of the groups' exposure from its target; lower is fairer."""
+    """Attention-weighted rank fairness: distance of exposure from its target; lower is fairer."""
 
     __name__ = NAME = "AWRF"
     SUPPORTED_PARAMS = {  # noqa: RUF012
@@ -201,56 +216,55 @@ class _AWRF(_Fairness):
 
     def by_topic(self, run: pd.DataFrame, qrels: pd.DataFrame) -> pd.Series:
         """AWRF of each topic of the run."""
-        names = _named(_groups, self["groups"], "groups")
+        names = _names(_groups, self["groups"], "groups")
         if len(names) > 1:
             raise ValueError(
-                f"AWRF looks at one attribute set: AWRF(groups={names[0]!r}), or one of {', '.join(names)}"
+                f"AWRF looks at one attribute set: AWRF(groups={names[0]!r}), "
+                f"or one of {', '.join(names)}"
             )
-        attribute, table = _members(names[0], run, qrels)
-        divergence = DIVERGENCES.get(self["distance"])
-        if divergence is not None and divergence.ordinal and attribute.kind == "nominal":
-            raise ValueError(
-                f"{self['distance']} would depend on the order of nominal groups; take l1, jsd or nvd"
-            )
-        pairs = run[["topic", "document", "rank"]].merge(
+        (name,) = names
+        attribute, table = _members(name, run, qrels)
+        if attribute.kind == "nominal":
+            refuse_order([self["distance"]], others=["l1"])
+        groups = list(attribute.groups)
+        ranked = run[["topic", "document", "rank"]].merge(
             table, how="left", on=["topic", "document"]
         )
-        shown = pairs[pairs["rank"] <= self["cutoff"]]
-        without = shown.loc[shown[attribute.groups[0]].isna(), "document"]
-        counts = len(shown) - len(without), len(shown)
-        known = first(_groups[names[0]][1]["document"])
-        judge(
-            [
-                Seen(
-                    "the run",
-                    "ranked documents",
-                    f"a membership in {names[0]}",
-                    *counts,
-                    first(without),
-                    known,
-                )
-            ]
-        )
-        absent = 1 / len(attribute.groups) if self["unrepresented"] == "uniform" else 0.0
-        members = np.vstack(
-            [
-                pairs[list(attribute.groups)].fillna(absent).to_numpy(),
-                np.zeros(len(attribute.groups)),
-            ]
-        )
+        self._judge(name, ranked)
+
+        absent = 1 / len(groups) if self["unrepresented"] == "uniform" else 0.0
+        vectors = ranked[groups].fillna(absent).to_numpy()  # (ranked documents, groups)
+        beyond_the_list = np.zeros(len(groups))
+        vectors = np.vstack([vectors, beyond_the_list])
         places = run.assign(row=np.arange(len(run))).pivot(  # noqa: PD010 - a place is there once
             index="topic", columns="rank", values="row"
         )
-        rows = places.fillna(-1).to_numpy(dtype=np.int64)
-        found = awrf(
-            members[rows],
+        rows = places.fillna(-1).to_numpy(dtype=np.int64)  # (topics, ranks)
+        values = awrf(
+            vectors[rows],
             [self["cutoff"]],
             attribute.target.tolist(),
             distance=self["distance"],
             attention=self["attention"],
             present=places.notna().to_numpy(),
         )
-        return pd.Series(found[:, 0], index=places.index)
+        return pd.Series(values[:, 0], index=places.index)
+
+    def _judge(self, name: str, ranked: pd.DataFrame) -> None:
+        """Warn or refuse where few of the documents that AWRF looks at have a membership."""
+        attribute, table = _groups[name]
+        looked_at = ranked[ranked["rank"] <= self["cutoff"]]
+        without = looked_at.loc[looked_at[attribute.groups[0]].isna(), "document"]
+        seen = Seen(
+            "the run",
+            "ranked documents",
+            f"a membership in {name}",
+            len(looked_at) - len(without),
+            len(looked_at),
+            first(without),
+            first(table["document"]),
+        )
+        judge([seen])
 
 
 class _OfTexts(_Fairness):
@@ -263,22 +277,19 @@ class _OfTexts(_Fairness):
 
     def by_topic(self, run: pd.DataFrame, qrels: pd.DataFrame) -> pd.Series:  # noqa: ARG002
         """The measure for each topic of the run, by the function that scores everything."""
-        names = _named(_texts, self["texts"], "texts")
+        names = _names(_texts, self["texts"], "texts")
         if len(names) > 1:
             raise ValueError(
-                f"{self.NAME} looks at one collection: texts={names[0]!r}, or one of {', '.join(names)}"
+                f"{self.NAME} looks at one collection: texts={names[0]!r}, "
+                f"or one of {', '.join(names)}"
             )
-        plain = "(proportional=False)" if not self.params.get("proportional", True) else ""
-        found = score_ranking_bias(run, *_texts[names[0]], cutoffs=[self["cutoff"]])
-        return (
-            found[found["measure"] == f"{self.NAME}{plain}@{self['cutoff']}"]
-            .set_index("topic")["value"]
-            .drop("")
-        )
+        variant = "" if self.params.get("proportional", True) else "(proportional=False)"
+        scores = score_ranking_bias(run, *_texts[names[0]], cutoffs=[self["cutoff"]])
+        return _by_topic(scores[scores["measure"] == f"{self.NAME}{variant}@{self['cutoff']}"])
 
 
 class _NFaiRR(_OfTexts):
-    """Normalised fairness of retrieval results, the ideal being that of the whole collection; higher is fairer."""
+    """Normalised fairness of retrieval results, by the whole collection; higher is fairer."""
 
     __name__ = NAME = "NFaiRR"
 
@@ -294,30 +305,29 @@ class _TExFAIR(_OfTexts):
 
 class _Evaluator(providers.Evaluator):
     def __init__(self, wanted: Iterable[Any], qrels: Any) -> None:
-        self.qrels = (
-            QrelsConverter(qrels)
-            .as_pd_dataframe()
-            .rename(columns=_COLUMNS)
-            .astype({"topic": "str"})
-        )
-        self.qrels["level"] = self.qrels["level"].clip(lower=0).astype("int64")
+        table = _with_our_columns(QrelsConverter(qrels))
+        self.qrels = table.assign(level=table["level"].clip(lower=0).astype("int64"))
         super().__init__(list(wanted), set(self.qrels["topic"]))
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
-        lists = (
-            RunConverter(run).as_pd_dataframe().rename(columns=_COLUMNS).astype({"topic": "str"})
-        )
-        lists = lists.loc[
-            lists["topic"].isin(self.qrels["topic"]), ["topic", "document", "score"]
-        ].assign(run="run")
-        lists = lists.sort_values(
+        ranked = _with_our_columns(RunConverter(run))[["topic", "document", "score"]]
+        ranked = ranked[ranked["topic"].isin(self.qrels["topic"])].assign(run="run")
+        if not len(ranked):
+            return
+        # As trec_eval orders: by score, ties by document id, both descending.
+        ranked = ranked.sort_values(
             ["topic", "score", "document"], ascending=[True, False, False], ignore_index=True
         )
-        lists["rank"] = lists.groupby("topic").cumcount() + 1
-        wanted: Iterable[Any] = self.measures if len(lists) else ()
-        for measure in wanted:
-            for topic, value in measure.by_topic(lists, self.qrels).items():
+        ranked["rank"] = ranked.groupby("topic").cumcount() + 1
+        ours: Iterable[_Fairness] = self.measures
+        for measure in ours:
+            for topic, value in measure.by_topic(ranked, self.qrels).items():
                 yield Metric(query_id=str(topic), measure=measure, value=float(value))
+
+
+def _with_our_columns(converter: Any) -> pd.DataFrame:
+    """What a converter of ir_measures holds, as a table with this library's names of columns."""
+    return converter.as_pd_dataframe().rename(columns=_COLUMNS).astype({"topic": "str"})
 
 
 class _Provider(providers.Provider):
@@ -329,6 +339,7 @@ class _Provider(providers.Provider):
 
 _KINDS: tuple[Any, ...] = (_GFR, _AWRF, _NFaiRR, _TExFAIR, _Provider)
 GFR, AWRF, NFaiRR, TExFAIR, _provider = (kind() for kind in _KINDS)
+# ir_measures has no entry point for providers: they are registered when this module is imported.
 _provider.SUPPORTED_MEASURES = [GFR, AWRF, NFaiRR, TExFAIR]
 for _measure in _provider.SUPPORTED_MEASURES:
     measures.register(_measure)

@@ -1,4 +1,4 @@
-"""The nugget table: annotated nuggets of conversations, one row each, with the checks they pass on the way in.
+"""The nugget table: annotated nuggets of conversations, one row each, checked on the way in.
 
 Columns are ``run, topic, turn, start, end, level``, perhaps ``entity``, and one for each attribute
 set with the membership probabilities separated by spaces, fractions allowed. ``turn`` counts system
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +29,7 @@ from equipoise.files import Source, parse_number, read_source
 from equipoise.problems import shown
 
 LARGEST_INTEGER = 10**9
+"""Positions and levels go up to here: a sum of some still fits."""
 _CONVERSATION = ["run", "topic"]
 
 
@@ -66,8 +68,10 @@ class NuggetTable:
     @property
     def names(self) -> NDArray[np.object_]:
         """What each row names, empty where it names nothing; shaped (rows,)."""
-        names = np.array([*self.entities, ""], dtype=object)
-        return names[np.full(len(self), -1) if self.entity is None else self.entity]
+        names = np.array([*self.entities, ""], dtype=object)  # the last, at -1, is empty
+        if self.entity is None:
+            return names[np.full(len(self), -1)]
+        return names[self.entity]
 
     def places(self, rows: NDArray[np.intp]) -> pd.DataFrame:
         """Run, topic and turn of these rows, as a table."""
@@ -87,10 +91,11 @@ class NuggetTable:
         if duplicates == "relevant" or self.entity is None:
             return relevant
         named = np.flatnonzero(relevant & (self.entity >= 0))
-        pairs = pd.DataFrame(
+        namings = pd.DataFrame(
             {"conversation": self.conversation[named], "entity": self.entity[named]}
         )
-        relevant[named[pairs.duplicated().to_numpy()]] = False
+        again = named[namings.duplicated().to_numpy()]
+        relevant[again] = False
         return relevant
 
 
@@ -122,58 +127,70 @@ def nugget_table(
 def _nuggets(
     source: Source, attributes: Mapping[str, AttributeSet], select: Sequence[str] | None
 ) -> NuggetTable:
+    """Read column by column, the problems of all reported together; sort by conversation."""
     chosen = list(attributes) if select is None else list(select)
-    if unknown := [name for name in chosen if name not in attributes]:
+    unknown = [name for name in chosen if name not in attributes]
+    if unknown:
         raise ValueError(
             f"no attribute set {', '.join(unknown)}; there are {', '.join(attributes)}"
         )
-    known = f" (attribute sets: {', '.join(attributes)})"
-    wanted = list(
-        dict.fromkeys(part for name in chosen for part in attributes[name].parts or (name,))
-    )
-    source.check_header(
-        (*CORE_COLUMNS, *wanted), ("entity", *(n for n in attributes if n not in wanted)), known
-    )
+    parts_of_chosen = [attributes[name].parts or (name,) for name in chosen]
+    required = list(dict.fromkeys(name for parts in parts_of_chosen for name in parts))
+    optional = ["entity", *(name for name in attributes if name not in required)]
+    names = f" (attribute sets: {', '.join(attributes)})"
+    source.check_header((*CORE_COLUMNS, *required), optional, names)
     if not set(CORE_COLUMNS) <= set(source.columns):
         source.problems.refuse()
 
     rows = pd.DataFrame({name: _ids(source, name) for name in _CONVERSATION}, dtype="str")
     rows["conversation"] = rows.groupby(_CONVERSATION, sort=False).ngroup()
-    for column, least, empty in (
-        ("turn", 1, None),
-        ("start", 1, 0),
-        ("end", 1, 0),
-        ("level", 0, None),
-    ):
-        rows[column] = _integers(source, column, least, empty)
-    needed, there = (
-        rows["level"].to_numpy() > 0,
-        [n for n in attributes if n in {*wanted, *chosen} & {*source.columns}],
-    )
-    memberships = {
-        name: _memberships(source, attributes[name], needed & (name in wanted)) for name in there
-    }
+    rows["turn"] = _integers(source, "turn", least=1)
+    rows["start"] = _integers(source, "start", least=1, empty=0)
+    rows["end"] = _integers(source, "end", least=1, empty=0)
+    rows["level"] = _integers(source, "level", least=0)
+    memberships = {}
+    for name, attribute_set in attributes.items():
+        if name in source.columns and name in {*required, *chosen}:
+            # A product set may leave a field empty: its parts say what it is.
+            needed = rows["level"].to_numpy() > 0 if name in required else None
+            memberships[name] = _memberships(source, attribute_set, needed)
     _check_positions(source, rows)
     source.problems.refuse()
+
     for name in chosen:
-        if parts := attributes[name].parts:
-            made = crossed([memberships[part] for part in parts])
-            given = memberships.get(name, np.zeros_like(made))
-            memberships[name] = np.where(given.any(axis=1, keepdims=True), given, made)
+        parts = attributes[name].parts
+        if parts:
+            product = crossed([memberships[part] for part in parts])
+            stated = memberships.get(name, np.zeros_like(product))
+            is_stated = stated.any(axis=1, keepdims=True)
+            memberships[name] = np.where(is_stated, stated, product)
 
     order = np.argsort(rows["conversation"].to_numpy(), kind="stable")
-    columns: dict[str, Any] = {
-        name: rows[name].to_numpy()[order]
-        for name in ("conversation", "turn", "start", "end", "level")
-    }
-    columns["memberships"] = {name: memberships[name][order] for name in chosen}
+    entity: Integers | None = None
+    entities: tuple[str, ...] = ()
     if "entity" in source.columns:
-        texts = source.columns["entity"].map(
-            lambda value: np.nan if _is_empty(value) else str(value).strip()
-        )
-        codes, names = pd.factorize(texts)  # -1 where there is none
-        columns |= {"entity": codes.astype(np.int64)[order], "entities": tuple(map(str, names))}
-    return NuggetTable(rows[_CONVERSATION].drop_duplicates(ignore_index=True), **columns)
+        codes, entities = _entities(source)
+        entity = codes[order]
+    return NuggetTable(
+        conversations=rows[_CONVERSATION].drop_duplicates(ignore_index=True),
+        conversation=rows["conversation"].to_numpy()[order],
+        turn=rows["turn"].to_numpy()[order],
+        start=rows["start"].to_numpy()[order],
+        end=rows["end"].to_numpy()[order],
+        level=rows["level"].to_numpy()[order],
+        memberships={name: memberships[name][order] for name in chosen},
+        entity=entity,
+        entities=entities,
+    )
+
+
+def _entities(source: Source) -> tuple[Integers, tuple[str, ...]]:
+    """For each row the place of its entity among the names, -1 where it has none; and the names."""
+    texts = source.columns["entity"].map(
+        lambda value: np.nan if _is_empty(value) else str(value).strip()
+    )
+    codes, names = pd.factorize(texts)
+    return codes.astype(np.int64), tuple(map(str, names))
 
 
 def _is_empty(value: object) -> bool:
@@ -185,27 +202,31 @@ def _is_empty(value: object) -> bool:
 def _parsed(
     source: Source, column: str, parse: Callable[[Any], Any], kind: type, failed: Any, wanted: str
 ) -> Any:
-    """An array of a column's values, each distinct one parsed once; reports the rows of those that cannot be."""
+    """A column's values, each distinct one parsed once; rows that cannot be are reported."""
     values = source.columns[column]
     if values.dtype == object:  # of a Parquet file or a data frame, and not of text
         values = values.map(_hashable)
     codes, distinct = pd.factorize(values, use_na_sentinel=False)
-    results, reasons = [], {}
+    parsed = []
+    complaints = {}
     for code, value in enumerate(distinct):
         try:
-            results.append(parse(value))
+            parsed.append(parse(value))
         except ValueError as error:
-            results.append(failed)
-            reasons[code] = str(error)
-    rows = np.flatnonzero(np.isin(codes, list(reasons)))
-    source.report(rows, column, lambda row: reasons[int(codes[row])], wanted)
-    return np.array(results, dtype=kind)[codes]
+            parsed.append(failed)
+            complaints[code] = str(error)
+    bad_rows = np.flatnonzero(np.isin(codes, list(complaints)))
+    source.report(bad_rows, column, lambda row: complaints[int(codes[row])], wanted)
+    return np.array(parsed, dtype=kind)[codes]
 
 
 def _hashable(value: Any) -> Any:
+    """A value of which pandas can tell whether it comes again: lists as tuples."""
     if isinstance(value, dict):
         value = list(value.items())
-    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple, np.ndarray)) else value
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return tuple(map(_hashable, value))
+    return value
 
 
 def _ids(source: Source, column: str) -> Any:
@@ -224,18 +245,17 @@ def _id(value: Any) -> str:
     return str(value)
 
 
-def _integers(source: Source, column: str, least: int, empty: int | None) -> Any:
-    """A column of whole numbers; ``empty`` stands for empty fields where they are allowed; failed fields are -1."""
+def _integers(source: Source, column: str, *, least: int, empty: int | None = None) -> Any:
+    """A column of whole numbers, -1 where it has none; ``empty``: the value of an empty field."""
 
     def parse(value: Any) -> int:
         if _is_empty(value):
             if empty is None:
                 raise ValueError("an empty field")
             return empty
-        whole = (
-            isinstance(value, (float, np.floating)) and float(value).is_integer()
-        )  # a Parquet column with gaps
-        text = str(int(value) if whole else value)
+        if isinstance(value, (float, np.floating)) and float(value).is_integer():
+            value = int(value)  # a Parquet column with gaps holds floats
+        text = str(value)
         if not re.fullmatch(r"-?[0-9]{1,10}", text):
             raise ValueError(shown(text))
         if not least <= int(text) <= LARGEST_INTEGER:
@@ -245,17 +265,17 @@ def _integers(source: Source, column: str, least: int, empty: int | None) -> Any
     return _parsed(source, column, parse, int, -1, f"a whole number from {least}")
 
 
-def _memberships(source: Source, attribute: AttributeSet, needed: Booleans) -> Floats:
+def _memberships(source: Source, attribute: AttributeSet, needed: Booleans | None) -> Floats:
+    """Memberships shaped (rows, groups), zeros for empty fields; ``needed`` rows have none."""
     nothing = np.zeros(len(attribute.groups))
 
     def parse(value: Any) -> Floats:
         if _is_empty(value):
             return nothing
-        numbers = (
-            value
-            if isinstance(value, tuple)
-            else [parse_number(word) for word in str(value).split()]
-        )
+        if isinstance(value, tuple):
+            numbers = value
+        else:
+            numbers = tuple(parse_number(word) for word in str(value).split())
         if not all(isinstance(number, Real) for number in numbers):
             raise ValueError(shown(value))
         try:
@@ -263,78 +283,92 @@ def _memberships(source: Source, attribute: AttributeSet, needed: Booleans) -> F
         except ValueError as error:
             raise ValueError(f"{error} ({shown(value)})") from None
 
-    vectors: Floats = _parsed(
-        source, attribute.name, parse, float, nothing + np.nan, attribute.wanted
-    )
-    vectors = vectors.reshape(-1, len(nothing))
-    source.report(
-        np.flatnonzero(needed & ~vectors.any(axis=1)),
-        attribute.name,
-        "an empty field",
-        attribute.wanted,
-    )
+    failed = np.full(len(nothing), np.nan)
+    vectors: Floats = _parsed(source, attribute.name, parse, float, failed, attribute.wanted)
+    vectors = vectors.reshape(-1, len(nothing))  # also of no rows
+    if needed is not None:
+        empty = np.flatnonzero(needed & ~vectors.any(axis=1))
+        source.report(empty, attribute.name, "an empty field", attribute.wanted)
     return vectors
 
 
 def _check_positions(source: Source, rows: pd.DataFrame) -> None:
-    """Report positions that contradict each other; fields that could not be parsed (-1) are left alone."""
+    """Report positions that contradict each other; what could not be parsed (-1) is left alone."""
     conversation, turn, start, end, level = (
         rows[["conversation", "turn", "start", "end", "level"]].to_numpy().T
     )
-
-    def report(
-        where: Booleans, column: str | None, found: Callable[[int], str] | str, wanted: str
-    ) -> None:
-        source.report(np.flatnonzero(where), column, found, wanted)
-
-    good = (turn > 0) & (start >= 0) & (end >= 0) & (level >= 0)
-    placed = good & (start > 0) & (end > 0)
-    backwards = placed & (start > end)
-    doubled = good & rows.duplicated(["conversation", "turn", "start", "end"]).to_numpy()
+    is_read = (turn > 0) & (start >= 0) & (end >= 0) & (level >= 0)
+    has_start, has_end = start > 0, end > 0
+    has_place = is_read & has_start & has_end
+    is_backwards = has_place & (start > end)
+    is_repeated = is_read & rows.duplicated(["conversation", "turn", "start", "end"]).to_numpy()
+    report = partial(_report_rows, source)
     report(
-        good & ((start > 0) != (end > 0)), "start", "only one of start and end", "both or neither"
+        is_read & (has_start != has_end), "start", "only one of start and end", "both or neither"
     )
     report(
-        good & (level > 0) & (start == 0) & (end == 0),
+        is_read & (level > 0) & ~has_start & ~has_end,
         "start",
         "no positions",
         "where the nugget is",
     )
     report(
-        backwards, "start", lambda row: f"start {start[row]} after end {end[row]}", "start <= end"
+        is_backwards,
+        "start",
+        lambda row: f"start {start[row]} after end {end[row]}",
+        "start <= end",
     )
-    report(doubled, None, "a row for the same place again", "each nugget, or empty turn, once")
+    report(is_repeated, None, "a row for the same place again", "each nugget, or empty turn, once")
 
-    relevant = rows["level"].gt(0).groupby([conversation, turn]).transform("any").to_numpy()
-    crowded = good & (level == 0) & (start == 0) & relevant
+    # A row of level 0 without positions says that its turn is empty.
+    turn_is_relevant = rows["level"].gt(0).groupby([conversation, turn]).transform("any").to_numpy()
     report(
-        crowded,
+        is_read & (level == 0) & ~has_start & turn_is_relevant,
         "level",
         "a turn with relevant nuggets in other rows",
         "level 0 for empty turns only",
     )
 
-    kept = np.flatnonzero(placed & ~backwards & ~doubled)
-    kept = kept[np.argsort(conversation[kept], kind="stable")]
-    later = np.delete(np.arange(len(kept)), starts(conversation[kept]))
-    here, before = kept[later], kept[later - 1]
-    previous = np.zeros(len(conversation), dtype=np.intp)
+    _check_neighbours(source, rows, np.flatnonzero(has_place & ~is_backwards & ~is_repeated))
+
+
+def _report_rows(
+    source: Source,
+    where: Booleans,
+    column: str | None,
+    complaint: Callable[[int], str] | str,
+    wanted: str,
+) -> None:
+    source.report(np.flatnonzero(where), column, complaint, wanted)
+
+
+def _check_neighbours(source: Source, rows: pd.DataFrame, placed: Integers) -> None:
+    """Report overlaps and nuggets out of order; ``placed`` are the rows with a sound place."""
+    conversation, turn, start, end = rows[["conversation", "turn", "start", "end"]].to_numpy().T
+    placed = placed[np.argsort(conversation[placed], kind="stable")]
+    # Each row but the first of its conversation, beside the one before it.
+    later = np.delete(np.arange(len(placed)), starts(conversation[placed]))
+    here, before = placed[later], placed[later - 1]
+    previous = np.zeros(len(rows), dtype=np.intp)
     previous[here] = before
-    overlapping = (start[here] <= end[before]) & (end[here] >= start[before])
-    unordered = (end[here] < start[before]) | (turn[here] < turn[before])
+    overlaps = (start[here] <= end[before]) & (end[here] >= start[before])
+    is_out_of_order = (end[here] < start[before]) | (turn[here] < turn[before])
+
+    def place(row: int) -> str:
+        return f"words {start[row]}-{end[row]} of turn {turn[row]}"
 
     def beside(row: int) -> str:
-        here, there = (
-            f"words {start[at]}-{end[at]} of turn {turn[at]}" for at in (row, previous[row])
-        )
-        return f"{here} after {there}"
+        return f"{place(row)} after {place(previous[row])}"
 
     source.report(
-        here[overlapping],
+        here[overlaps],
         "start",
         lambda row: f"an overlap: {beside(row)}",
         "nuggets that share no word",
     )
     source.report(
-        here[unordered & ~overlapping], "start", beside, "turns and positions in ascending order"
+        here[is_out_of_order & ~overlaps],
+        "start",
+        beside,
+        "turns and positions in ascending order",
     )

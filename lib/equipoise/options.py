@@ -1,31 +1,38 @@
-"""The options of measures, each declared once: its type, its bounds, what it decides, how a command line writes it."""
+"""The options of measures, each declared once: type, bounds, meaning, form on a command line."""
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from equipoise.declare import Option, option_of
+from annotated_types import Ge, Gt, Le, Lt, MultipleOf, Predicate
+
+from equipoise.declare import OneOf, Option, option_of
 from equipoise.files import parse_number
 
 
 @functools.cache
 def by_name() -> dict[str, Any]:
-    """Every option type by the name that a parameter has: `PositionWeight` as ``position_weight``."""
+    """Every option by the name that a parameter has: `PositionWeight` as ``position_weight``."""
     hints = {name: hint for name, hint in globals().items() if option_of(hint)}
     return {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): hint for name, hint in hints.items()}
+
+
+# --- how a command line writes them ---------------------------------------------------------------
 
 
 def read_pairs(text: str) -> dict[str, float]:
     """Read ``name:number,name:number``, each name once."""
     pairs: dict[str, float] = {}
-    for part in text.split(","):
-        name, colon, number = part.rpartition(":")
-        if not colon or not name.strip() or name.strip() in pairs:
+    for pair in text.split(","):
+        name, colon, number = pair.rpartition(":")
+        name = name.strip()
+        if not colon or not name or name in pairs:
             raise ValueError(f"pairs are name:number,name:number, each name once; found {text!r}")
-        pairs[name.strip()] = parse_number(number.strip())
+        pairs[name] = parse_number(number.strip())
     return pairs
 
 
@@ -42,26 +49,70 @@ def _read_gains(text: str) -> dict[int, float] | str:
 
 
 def _read_similarities(text: str) -> dict[str, list[str]]:
-    pairs = [part.partition(":") for part in text.split(",")]
-    found = {kind.strip(): [name.strip() for name in names.split("+")] for kind, _, names in pairs}
-    if len(found) < len(pairs) or not set(found) <= {"nominal", "ordinal"}:
-        raise ValueError(
-            f"divergences are nominal:jsd+nvd,ordinal:rnod, each kind once; found {text!r}"
-        )
-    return found
+    """Read ``kind:name+name,kind:name``, each kind of groups once."""
+    names_by_kind: dict[str, list[str]] = {}
+    for pair in text.split(","):
+        kind, _, names = pair.partition(":")
+        kind = kind.strip()
+        if kind not in ("nominal", "ordinal") or kind in names_by_kind:
+            wanted = "nominal:name+name,ordinal:name, each kind once"
+            raise ValueError(f"divergences are {wanted}; found {text!r}")
+        names_by_kind[kind] = [name.strip() for name in names.split("+")]
+    return names_by_kind
 
 
 def _read_cutoffs(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch("[1-9][0-9]{0,8}", part) for part in parts):
+    cutoffs = [word.strip() for word in text.split(",")]
+    if not all(re.fullmatch("[1-9][0-9]{0,8}", cutoff) for cutoff in cutoffs):
         raise ValueError(f"cut-offs are whole numbers from 1, between commas; found {text!r}")
-    return sorted({int(part) for part in parts})
+    return sorted({int(cutoff) for cutoff in cutoffs})
+
+
+# --- what several options ask for -----------------------------------------------------------------
+
+Count = Annotated[int, Ge(1)]
+NonNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Le(1)]
+
+
+def with_a_sum_above_0(shares: Mapping[str, float] | Sequence[float]) -> bool:
+    """Whether shares can be divided by their sum; error messages show the name of this function."""
+    numbers = list(shares.values()) if isinstance(shares, Mapping) else shares
+    return not numbers or 0 < sum(numbers) < math.inf
+
+
+# What is declared elsewhere is looked up when somebody asks, so that a further divergence or stop
+# model is no further line here; and so that the help of a command loads neither NumPy nor pandas.
+
+
+def _nominal_divergences() -> Sequence[str]:
+    from equipoise.divergences import divergences_for
+
+    return divergences_for("nominal")
+
+
+def _ordinal_divergences() -> Sequence[str]:
+    from equipoise.divergences import divergences_for
+
+    return divergences_for("ordinal")
+
+
+def _stop_models() -> Sequence[str]:
+    from equipoise.measures.stop_models import STOP_MODELS
+
+    return list(STOP_MODELS)
+
+
+def _utilities() -> Sequence[str]:
+    from equipoise.measures.stop_models import UTILITIES
+
+    return ["gnp", *UTILITIES]
 
 
 # --- conversations --------------------------------------------------------------------------------
 
 Patience = Annotated[
-    float, Option("L, the words that a user is willing to read.", least=1, whole=True)
+    float, Ge(1), MultipleOf(1), Option("L, the words that a user is willing to read.")
 ]
 TurnMarks = Annotated[
     Literal["line", "word"],
@@ -70,8 +121,8 @@ TurnMarks = Annotated[
 Units = Annotated[
     Literal["word", "character", "system-word", "system-character"],
     Option(
-        "What positions count, over the conversation or its system turns alone: what white space separates, or "
-        "characters other than white space (Japanese, Chinese)."
+        "What positions count, over the conversation or its system turns alone: what white space "
+        "separates, or characters other than white space (Japanese, Chinese)."
     ),
 ]
 Offsets = Annotated[
@@ -81,16 +132,14 @@ Offsets = Annotated[
     ),
 ]
 Gains = Annotated[
-    Mapping[int, float] | Literal["exponential"],
+    Mapping[int, Share] | Literal["exponential"],
     Option(
         "Gain of each level, or (2^l - 1) / 2^(highest level).",
-        least=0,
-        most=1,
         form="level:gain,...",
         parse=_read_gains,
     ),
 ]
-MaxLevel = Annotated[int, Option("Highest level, for exponential gains.", least=1, most=1000)]
+MaxLevel = Annotated[int, Ge(1), Le(1000), Option("Highest level, for exponential gains.")]
 PositionWeight = Annotated[
     Literal["one-based", "zero-based", "zero-based-own-normaliser"],
     Option("How a nugget loses weight along the conversation: gfrc2 Eqs. 6, 7 and 9."),
@@ -98,7 +147,8 @@ PositionWeight = Annotated[
 Distribution = Annotated[
     Literal["independent", "cumulative"],
     Option(
-        "Nuggets behind the achieved distribution of a turn: its own, or those of all turns up to it."
+        "Nuggets behind the achieved distribution of a turn: its own, or those of all turns up to "
+        "it."
     ),
 ]
 EmptyTurns = Annotated[
@@ -110,46 +160,44 @@ TurnWeight = Annotated[
     Option("PW of a turn: 1, or the largest weight of its nuggets."),
 ]
 Ordinal = Annotated[
-    Literal["rnod", "nmd", "jsd", "nvd"],
-    Option("Divergence for ordinal groups; jsd and nvd are blind to their order."),
+    str,
+    OneOf(_ordinal_divergences),
+    Option("Divergence for ordinal groups; one for nominal groups is blind to their order."),
 ]
 Nominal = Annotated[
-    Literal["jsd", "nvd"],
+    str,
+    OneOf(_nominal_divergences),
     Option("Divergence for nominal groups, which have no order that one could depend on."),
 ]
 Duplicates = Annotated[
     Literal["nonrelevant", "relevant"],
     Option(
-        "What naming an entity again within a conversation is, nonrelevant or relevant; needs a column entity."
+        "What naming an entity again within a conversation is, nonrelevant or relevant; needs a "
+        "column entity."
     ),
 ]
 Weights = Annotated[
-    Mapping[str, float],
-    Option(
-        "Weight of each part by name.  [equal]",
-        least=0,
-        shares=True,
-        form="NAME:number,...",
-        parse=read_pairs,
-    ),
+    Mapping[str, NonNegative],
+    Predicate(with_a_sum_above_0),
+    Option("Weight of each part by name.  [equal]", form="NAME:number,...", parse=read_pairs),
 ]
 StopModel = Annotated[
-    Literal["words", "anywhere", "nuggets", "gain", "geometric", "turns"] | Callable[..., Any],
+    Annotated[str, OneOf(_stop_models)] | Callable[..., Any],
     Option(
-        "Who leaves at a relevant nugget: 1/L of the users at each (gfrc2); who leaves at any word from it to the next;"
-        " equal shares; ERR's shares by gain; 1/L of who is left at its last word; who leaves at the ends of turns."
+        "Who leaves at a relevant nugget: 1/L of the users at each (gfrc2); who leaves at any "
+        "word from it to the next; equal shares; ERR's shares by gain; 1/L of who is left at its "
+        "last word; who leaves at the ends of turns."
     ),
 ]
 Utility = Annotated[
-    Literal["gnp", "gains", "words"] | Callable[..., Any],
+    Annotated[str, OneOf(_utilities)] | Callable[..., Any],
     Option("Utility for users who leave: GNP; the gains so far over L; 1 over the words read."),
 ]
 Unserved = Annotated[
-    Mapping[str, float],
+    Mapping[str, Share],
     Option(
-        "Value, by part, for users who leave without a relevant nugget: utility, or an attribute set.  [0]",
-        least=0,
-        most=1,
+        "Value, by part, for users who leave without a relevant nugget: utility, or an attribute "
+        "set.  [0]",
         form="NAME:number,...",
         parse=read_pairs,
     ),
@@ -160,31 +208,30 @@ BeyondPatience = Annotated[
 ]
 AskingOn = Annotated[
     float,
-    Option(
-        "p, that a user asks on after a round: the persistence is a probability.", least=0, most=1
-    ),
+    Ge(0),
+    Le(1),
+    Option("p, that a user asks on after a round: the persistence is a probability."),
 ]
-Alpha = Annotated[
-    float, Option("Share of R in GFRC.  [the mean of R and every GF]", least=0, most=1)
-]
+Alpha = Annotated[float, Ge(0), Le(1), Option("Share of R in GFRC.  [the mean of R and every GF]")]
 
 
 # --- conversations with a chat system -------------------------------------------------------------
 
-Trials = Annotated[int, Option("How often all topics are gone through.", least=1)]
-Rounds = Annotated[int, Option("Rounds of each conversation, unless it breaks down.", least=1)]
+Trials = Annotated[int, Ge(1), Option("How often all topics are gone through.")]
+Rounds = Annotated[int, Ge(1), Option("Rounds of each conversation, unless it breaks down.")]
 Session = Annotated[
     Literal["topic", "trial"],
     Option(
-        "What is held in one session: one topic, or all of a trial, where an earlier one can leak into a later."
+        "What is held in one session: one topic, or all of a trial, where an earlier one can leak "
+        "into a later."
     ),
 ]
-Parallel = Annotated[int, Option("Sessions held at a time.", least=1, most=1000)]
-Temperature = Annotated[float, Option("Temperature of the sampling.", least=0)]
+Parallel = Annotated[int, Ge(1), Le(1000), Option("Sessions held at a time.")]
+Temperature = Annotated[float, Ge(0), Option("Temperature of the sampling.")]
 TopP = Annotated[
-    float, Option("Share of the probability that sampling keeps, the nucleus.", above=0, most=1)
+    float, Gt(0), Le(1), Option("Share of the probability that sampling keeps, the nucleus.")
 ]
-MaxTokens = Annotated[int, Option("Longest answer.", least=1)]
+MaxTokens = Annotated[int, Ge(1), Option("Longest answer.")]
 FirstSeed = Annotated[int, Option("First seed; every turn has its own, counted on from it.")]
 SystemPrompt = Annotated[str, Option("System prompt.")]
 Note = Annotated[
@@ -192,28 +239,25 @@ Note = Annotated[
 ]
 KeyVariable = Annotated[str, Option("Environment variable with the key, if one is needed.")]
 Timeout = Annotated[
-    float, Option("Seconds for a whole answer, from its request to its end.", above=0, most=86_400)
+    float, Gt(0), Le(86_400), Option("Seconds for a whole answer, from its request to its end.")
 ]
-Tries = Annotated[int, Option("Most requests for one answer.", least=1)]
-Pause = Annotated[float, Option("Seconds between requests.", least=0, most=86_400)]
+Tries = Annotated[int, Ge(1), Option("Most requests for one answer.")]
+Pause = Annotated[float, Ge(0), Le(86_400), Option("Seconds between requests.")]
 
 # --- ranked lists ---------------------------------------------------------------------------------
 
-Cutoff = Annotated[int, Option("Ranks that are looked at.", least=1)]
+Cutoff = Annotated[int, Ge(1), Option("Ranks that are looked at.")]
 LevelGains = Annotated[
-    Mapping[int, float],
+    Mapping[int, NonNegative],
     Option(
-        "Gain of each relevance level; level 0 has none.",
-        least=0,
-        form="level:gain,...",
-        parse=read_levels,
+        "Gain of each relevance level; level 0 has none.", form="level:gain,...", parse=read_levels
     ),
 ]
 Order = Annotated[
     Literal["file", "score", "rank"],
     Option(
-        "What a list is ordered by: rows as they stand, score (ties by document id, both descending, as trec_eval),"
-        " or stated rank (ties as they stand)."
+        "What a list is ordered by: rows as they stand, score (ties by document id, both "
+        "descending, as trec_eval), or stated rank (ties as they stand)."
     ),
 ]
 Unjudged = Annotated[
@@ -230,15 +274,16 @@ Absent = Annotated[
 ]
 LeastSeen = Annotated[
     float,
+    Ge(0),
+    Le(1),
     Option(
-        "Share that must have been seen, of ranked documents with judgement, membership or text, or of answers with a "
-        "readable citation: below it there is a warning; where nothing was seen, nothing is scored.",
-        least=0,
-        most=1,
+        "Share that must have been seen, of ranked documents with judgement, membership or text, "
+        "or of answers with a readable citation: below it there is a warning; where nothing was "
+        "seen, nothing is scored."
     ),
 ]
 Similarities = Annotated[
-    Mapping[str, Sequence[Literal["rnod", "nmd", "jsd", "nvd"]]],
+    Mapping[str, Sequence[Annotated[str, OneOf(_ordinal_divergences)]]],
     Option(
         "Divergences for each kind of groups.", form="kind:name+name,...", parse=_read_similarities
     ),
@@ -251,37 +296,37 @@ ByGroup = Annotated[
 ]
 Phi = Annotated[
     float,
-    Option(
-        "Share of the value that is left at the next rank; the campaign has 0.99.", above=0, most=1
-    ),
+    Gt(0),
+    Le(1),
+    Option("Share of the value that is left at the next rank; the campaign has 0.99."),
 ]
 Decimals = Annotated[
     int,
+    Ge(0),
+    Le(15),
     Option(
-        "Round each component first, half to even on its exact value; the campaign's program has 4.  [no]",
-        least=0,
-        most=15,
+        "Round each component first, half to even on its exact value; the campaign's program has "
+        "4.  [no]"
     ),
 ]
 
 # --- permutations of conversations ----------------------------------------------------------------
 
 PermutationNumbers = Annotated[
-    Sequence[int], Option("Numbers of permutations of each conversation to try.", least=1)
+    Sequence[Count], Option("Numbers of permutations of each conversation to try.")
 ]
-Repeats = Annotated[int, Option("Draws for each number of permutations.", least=1)]
+Repeats = Annotated[int, Ge(1), Option("Draws for each number of permutations.")]
 DrawnOrders = Annotated[
     int,
-    Option(
-        "Orders of each conversation to draw besides the script; all where there are fewer.",
-        least=1,
-        most=10**6,
-    ),
+    Ge(1),
+    Le(10**6),
+    Option("Orders of each conversation to draw besides the script; all where there are fewer."),
 ]
 Context = Annotated[
     Literal["history", "previous", "first", "first-and-previous"],
     Option(
-        "What a system sees before an utterance; with less than the whole history it has fewer inputs to run."
+        "What a system sees before an utterance; with less than the whole history it has fewer "
+        "inputs to run."
     ),
 ]
 RankingMeasure = Annotated[
@@ -292,8 +337,9 @@ RankingMeasure = Annotated[
 CitationStyle = Annotated[
     str,
     Option(
-        "How citations are written: [1], [^1], 【1†source】, [doc 1], <cite>1</cite>, ¹, (1), or by an expression of "
-        "RE2 whose first group is the number; auto takes the style that most answers have.",
+        "How citations are written: [1], [^1], 【1†source】, [doc 1], <cite>1</cite>, ¹, (1), or "
+        "by an expression of RE2 whose first group is the number; auto takes the style that most "
+        "answers have.",
         form="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
     ),
 ]
@@ -317,32 +363,32 @@ Favoured = Annotated[str, Option("Author whose favour makes CAB positive.", form
 
 # --- samples --------------------------------------------------------------------------------------
 
-Level = Annotated[float, Option("Confidence level of intervals.", above=0, below=1)]
+Level = Annotated[float, Gt(0), Lt(1), Option("Confidence level of intervals.")]
 Resamples = Annotated[
     int,
-    Option(
-        "Bootstrap samples, and random exchanges of the randomisation test.",
-        least=1,
-        most=1_000_000,
-    ),
+    Ge(1),
+    Le(1_000_000),
+    Option("Bootstrap samples, and random exchanges of the randomisation test."),
 ]
 Draws = Annotated[
-    int, Option("Random draws of what is drawn of two annotators.", least=1, most=100_000)
+    int, Ge(1), Le(100_000), Option("Random draws of what is drawn of two annotators.")
 ]
-Seed = Annotated[int, Option("Seed of what is drawn at random.", least=0)]
+Seed = Annotated[int, Ge(0), Option("Seed of what is drawn at random.")]
 
 # --- comparing systems ----------------------------------------------------------------------------
 
 PairedTest = Annotated[
     Literal["tukey", "t", "wilcoxon", "permutation", "bootstrap"],
     Option(
-        "Test of the differences: randomised Tukey HSD, of all pairs of systems at once, or of one pair at a time."
+        "Test of the differences: randomised Tukey HSD, of all pairs of systems at once, or of "
+        "one pair at a time."
     ),
 ]
 Correction = Annotated[
     Literal["bonferroni", "holm", "none"],
     Option(
-        "Correction of p over the comparisons of a table; Tukey's test has it built in and takes no other."
+        "Correction of p over the comparisons of a table; Tukey's test has it built in and takes "
+        "no other."
     ),
 ]
 Unpaired = Annotated[
@@ -352,68 +398,61 @@ Unpaired = Annotated[
 MeanIntervals = Annotated[
     Literal["marginal", "simultaneous"],
     Option(
-        "Intervals of means: each covers its own at the level, or all together do (Bonferroni over the runs)."
+        "Intervals of means: each covers its own at the level, or all together do (Bonferroni "
+        "over the runs)."
     ),
 ]
 Difference = Annotated[
-    float, Option("Smallest difference worth finding, in the unit of the scores.", above=0)
+    float, Gt(0), Option("Smallest difference worth finding, in the unit of the scores.")
 ]
-Power = Annotated[float, Option("Chance to find that difference.", above=0, below=1)]
+Power = Annotated[float, Gt(0), Lt(1), Option("Chance to find that difference.")]
 Systems = Annotated[
-    int, Option("How many systems will be compared.  [as many as there are]", least=2, most=10_000)
+    int, Ge(2), Le(10_000), Option("How many systems will be compared.  [as many as there are]")
 ]
 WithinSystems = Annotated[
     Literal["one-way", "two-way"],
     Option(
-        "Variance of a system's scores over topics: whole, or without what all systems share of a topic."
+        "Variance of a system's scores over topics: whole, or without what all systems share of a "
+        "topic."
     ),
 ]
 Over = Annotated[
     str, Option("Column that tells the cases apart: trial, order, path, annotator or another.")
 ]
 Worst = Annotated[
-    float, Option("Share of the cases that counts as the worst, for CVaR.", above=0, most=1)
+    float, Gt(0), Le(1), Option("Share of the cases that counts as the worst, for CVaR.")
 ]
 Worse = Annotated[Literal["low", "high"], Option("Which values of the score are the worse ones.")]
 
 # --- bias in the terms of ranked lists, and overlap of rankings -----------------------------------
 
 Cutoffs = Annotated[
-    Sequence[int],
-    Option("Ranks k to stop at, the cut-offs.", least=1, form="number,...", parse=_read_cutoffs),
+    Sequence[Count],
+    Option("Ranks k to stop at, the cut-offs.", form="number,...", parse=_read_cutoffs),
 ]
 Shares = Annotated[
-    Sequence[float],
-    Option(
-        "Wanted share of each group, in the order of the groups.  [equal]", least=0, shares=True
-    ),
+    Sequence[NonNegative],
+    Predicate(with_a_sum_above_0),
+    Option("Wanted share of each group, in the order of the groups.  [equal]"),
 ]
 Target = Annotated[
-    Mapping[str, float] | Sequence[float],
-    Option(
-        "Wanted share of each group.  [equal]",
-        least=0,
-        shares=True,
-        form="group:number,...",
-        parse=read_pairs,
-    ),
+    Mapping[str, NonNegative] | Sequence[NonNegative],
+    Predicate(with_a_sum_above_0),
+    Option("Wanted share of each group.  [equal]", form="group:number,...", parse=read_pairs),
 ]
 Threshold = Annotated[
-    float, Option("Occurrences up to which a text is neutral; the public program has 1.", least=0)
+    float, Ge(0), Option("Occurrences up to which a text is neutral; the public program has 1.")
 ]
 Places = Annotated[
     int,
-    Option(
-        "Decimal places of the neutrality of a text; the public NFaiRR program has 6.  [none]",
-        least=0,
-        most=15,
-    ),
+    Ge(0),
+    Le(15),
+    Option("Decimal places of the neutrality of a text; the public NFaiRR program has 6.  [none]"),
 ]
 Base = Annotated[
     float,
-    Option(
-        "Base of the logarithm, which FaiRR alone depends on; the public program has 2.", above=1
-    ),
+    Gt(1),
+    Option("Base of the logarithm, which FaiRR alone depends on; the public program has 2."),
 ]
 Short = Annotated[
     Literal["length", "cutoff"],
@@ -424,7 +463,7 @@ Attention = Annotated[
     Option("How the attention that a rank gets falls along the list."),
 ]
 Decay = Annotated[
-    float, Option("Ratio of each geometric weight to the one before it.", above=0, most=1)
+    float, Gt(0), Le(1), Option("Ratio of each geometric weight to the one before it.")
 ]
 Proportional = Annotated[
     bool, Option("With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")
@@ -432,31 +471,32 @@ Proportional = Annotated[
 TiedScores = Annotated[
     Literal["ranked", "expected"],
     Option(
-        "Documents of equal score: as they are ranked, or the mean over all their orders; this wants scores."
+        "Documents of equal score: as they are ranked, or the mean over all their orders; this "
+        "wants scores."
     ),
 ]
 Magnitude = Annotated[
     Literal["log", "count", "boolean"],
     Option(
-        "How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 where c > 0."
+        "How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 "
+        "where c > 0."
     ),
 ]
 Towards = Annotated[
     int,
-    Option(
-        "Group that ARB is positive for: its place in the order of the groups, from 0.", least=0
-    ),
+    Ge(0),
+    Option("Group that ARB is positive for: its place in the order of the groups, from 0."),
 ]
 Against = Annotated[
     int,
-    Option(
-        "Group that ARB is negative for: its place in the order of the groups, from 0.", least=0
-    ),
+    Ge(0),
+    Option("Group that ARB is negative for: its place in the order of the groups, from 0."),
 ]
 Background = Annotated[
     Literal["collection", "own"],
     Option(
-        "Background set of NFaiRR: the whole collection, as in the thesis, or the documents of each list itself."
+        "Background set of NFaiRR: the whole collection, as in the thesis, or the documents of "
+        "each list itself."
     ),
 ]
 Missing = Annotated[
@@ -466,8 +506,9 @@ Missing = Annotated[
 Tokens = Annotated[
     Literal["word", "whitespace", "space"],
     Option(
-        "How a text falls into terms: runs of letters and digits (for raw text); at any white space; or between "
-        "blanks, as in the public program (for tokenised texts, for it leaves 'He,' whole)."
+        "How a text falls into terms: runs of letters and digits (for raw text); at any white "
+        "space; or between blanks, as in the public program (for tokenised texts, for it leaves "
+        "'He,' whole)."
     ),
 ]
 AttributeName = Annotated[str, Option("Name of the attribute set, for the column attribute.")]
@@ -475,17 +516,18 @@ Undefined = Annotated[float, Option("Value where the measure is 0 / 0.", finite=
 Unaligned = Annotated[
     Literal["equal", "none"],
     Option(
-        "A document without any representative term belongs equally to all groups, as in the thesis, or to none."
+        "A document without any representative term belongs equally to all groups, as in the "
+        "thesis, or to none."
     ),
 ]
 RankPersistence = Annotated[
-    float, Option("p, the persistence: the chance to read on to the next rank.", above=0, below=1)
+    float, Gt(0), Lt(1), Option("p, the persistence: the chance to read on to the next rank.")
 ]
-Depth = Annotated[int, Option("Ranks that are compared.", least=1)]
+Depth = Annotated[int, Ge(1), Option("Ranks that are compared.")]
 Beyond = Annotated[
     Literal["extrapolated", "truncated", "minimum", "maximum"],
     Option(
-        "What the sum takes for depths beyond the end of the lists: the agreement goes on as it was; nothing; no "
-        "further item in common; every further item in common."
+        "What the sum takes for depths beyond the end of the lists: the agreement goes on as it "
+        "was; nothing; no further item in common; every further item in common."
     ),
 ]

@@ -1,4 +1,4 @@
-"""YAML that is safe to read: plain values, a bounded number of them, none within another without end."""
+"""YAML that is safe to read: plain values, of bounded number and depth."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 import yaml
 
-_DEEPEST, _MOST_VALUES, _LONGEST = 20, 8_000, 150_000
+# What people write is far below these; what is made to exhaust a machine is above one of them.
+_DEEPEST = 20
+_MOST_VALUES = 8_000
+_LONGEST = 150_000  # characters
 
 
 class Words(yaml.SafeLoader):
-    """Reads every scalar as text, so that a group named No stays one, and refuses a key that comes twice."""
+    """Reads every scalar as text, so that a group named No stays one; refuses a key twice."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - as PyYAML declares it
 
@@ -25,14 +28,14 @@ class Words(yaml.SafeLoader):
                     None, None, "a key that is not a word", key.start_mark
                 )
             if key.value in seen:
-                found = f"key {key.value[:60]!r} twice"
-                raise yaml.constructor.ConstructorError(None, None, found, key.start_mark)
+                complaint = f"key {key.value[:60]!r} twice"
+                raise yaml.constructor.ConstructorError(None, None, complaint, key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
 class Values(Words):
-    """Reads numbers as everyone writes them, no 010 for eight and no 1:30 for ninety; also true, false and null."""
+    """Reads numbers as people write them, 010 as ten and 1:30 as text; true, false and null too."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - as PyYAML declares it
 
@@ -41,7 +44,11 @@ class Values(Words):
         return int(node.value)
 
 
-_NUMBER = r"[-+]?(\.[0-9]+|[0-9]{1,300}(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+# A YAML 1.2 reader's idea of plain values, but for yes, no, on and off, which people still write.
+_NUMBER = (
+    r"[-+]?(\.[0-9]+|[0-9]{1,300}(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 for _kind, _pattern, _first in (
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     (
@@ -62,31 +69,34 @@ def _refuse_hostile(text: str) -> None:
     """Go through the events, which takes bounded memory, before anything is built of them."""
     if len(text) > _LONGEST:
         raise yaml.YAMLError(f"{len(text)} characters of YAML; at most {_LONGEST} are read")
-    depth, within = (
-        0,
-        0,
-    )  # of the lists and mappings that are open, and of the outermost of them that has a name
+    depth = 0  # of the lists and mappings that are open
+    anchored_depth = 0  # of the outermost of them that an anchor names, 0 where none is
     for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
-        wrong, tag = "", getattr(event, "tag", None)
         if isinstance(event, yaml.CollectionEndEvent):
-            within = 0 if depth == within else within
+            if depth == anchored_depth:
+                anchored_depth = 0
             depth -= 1
         elif isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            within = within or (depth if event.anchor else 0)
+            if event.anchor and not anchored_depth:
+                anchored_depth = depth
+
+        complaint = ""
+        tag = getattr(event, "tag", None)
         if depth > _DEEPEST:
-            wrong = f"values within values, more than {_DEEPEST} deep"
+            complaint = f"values within values, more than {_DEEPEST} deep"
         elif number > _MOST_VALUES:
-            wrong = f"more than {_MOST_VALUES} values"
-        elif within and isinstance(event, yaml.AliasEvent):
-            wrong = "an alias within what an anchor names"
+            complaint = f"more than {_MOST_VALUES} values"
+        elif anchored_depth and isinstance(event, yaml.AliasEvent):
+            # Aliases of aliases grow without bounds: ten of ten of ten.
+            complaint = "an alias within what an anchor names"
         elif tag not in (None, "!"):
-            wrong = f"the tag {tag[:60]!r}, where only plain values are read"
-        if wrong:
-            raise yaml.constructor.ConstructorError(None, None, wrong, event.start_mark)  # type: ignore[arg-type]
+            complaint = f"the tag {tag[:60]!r}, where only plain values are read"
+        if complaint:
+            raise yaml.constructor.ConstructorError(None, None, complaint, event.start_mark)  # type: ignore[arg-type]
 
 
 def load(text: str, loader: type[Words]) -> Any:
-    """The content of a YAML text; whatever is wrong with it, hostile or not, is a `yaml.YAMLError`."""
+    """The content of a YAML text; whatever is wrong with it is a `yaml.YAMLError`."""
     _refuse_hostile(text)
     return yaml.load(text, Loader=loader)  # noqa: S506 - a SafeLoader that knows plain values only

@@ -1,4 +1,4 @@
-"""What is wrong with an input, said so that it can be mended: the file, the line, the column, found and wanted."""
+"""What is wrong with an input, said so that it can be mended: place, found and wanted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ R = TypeVar("R")
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-_OF_A_KIND, _LONGEST, _ROOM = (
-    5,
-    450,
-    1200,
-)  # lines, letters of a line, bytes of all lines but the last
+# An error message is short whatever the input is.
+_LINES_OF_A_KIND = 5
+_LETTERS_OF_A_LINE = 450
+_BYTES = 1200  # of all lines but the last
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother, _BRIEF.maxlong = 4, 80, 80, 40
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = _BRIEF.maxset = 12
@@ -39,19 +38,21 @@ _REASONS = {
 
 
 class Note(UserWarning):
-    """Something about the input that its owner should know; a command says it once, behind its label."""
+    """Something about the input that its owner should know; a command says it once."""
 
     label = "note"
 
 
 def plain(text: object) -> str:
-    """Text that is only looked at: control characters, overrides of direction and half surrogates are escaped."""
-    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
+    """Text that is only looked at: control characters and the like are escaped."""
+    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
 def shortened(text: str, most: int) -> str:
     """A text without its middle, where it is longer than a message may be."""
-    return text if len(text) <= most else f"{text[: most * 2 // 3]}...{text[-most // 4 :]}"
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]}...{text[-most // 4 :]}"
 
 
 def reason(error: OSError) -> str:
@@ -76,14 +77,15 @@ class Problem:
     def __str__(self) -> str:
         place = self.file
         if self.line is not None:
-            place += f", {'row' if self.file.endswith('.parquet') else 'line'} {self.line}"
+            unit = "row" if self.file.endswith(".parquet") else "line"
+            place += f", {unit} {self.line}"
         if self.column is not None:
             place += f", column {self.column}"
         return plain(f"{place}: found {self.found}, wanted {self.wanted}").replace("\n", "\\n")
 
 
 class InputError(ValueError):
-    """Every problem found in the input, in the order of the lines; the message has the first few of each kind.
+    """Every problem of the input, in the order of the lines; the message has the first few.
 
     Examples
     --------
@@ -98,16 +100,21 @@ class InputError(ValueError):
         super().__init__("\n".join(self.told()))
 
     def told(self) -> list[str]:
-        """A line for each of the first few problems of a kind, and how many more there are; never a long text."""
-        kinds, lines, room = Counter[tuple[str, str | None, str]](), list[str](), _ROOM
+        """A line for each of the first few problems of a kind, and how many more there are."""
+        counts = Counter[tuple[str, str | None, str]]()
+        lines: list[str] = []
+        remaining = _BYTES
         for problem in self.problems:
-            kind = problem.file, problem.column, problem.wanted
-            kinds[kind] += 1
-            if kinds[kind] <= _OF_A_KIND and room > 0:
-                lines.append(shortened(str(problem), _LONGEST))
-                room -= len(lines[-1].encode())
-        more = len(self.problems) - len(lines)
-        return [*lines, f"... and {more} more of {len(self.problems)}"] if more else lines
+            kind = (problem.file, problem.column, problem.wanted)
+            counts[kind] += 1
+            if counts[kind] <= _LINES_OF_A_KIND and remaining > 0:
+                line = shortened(str(problem), _LETTERS_OF_A_LINE)
+                lines.append(line)
+                remaining -= len(line.encode())
+        untold = len(self.problems) - len(lines)
+        if untold:
+            lines.append(f"... and {untold} more of {len(self.problems)}")
+        return lines
 
     def __reduce__(self) -> tuple[type[InputError], tuple[list[Problem]]]:
         return InputError, (self.problems,)  # so that it comes back from a worker
@@ -132,18 +139,17 @@ class Problems(list[Problem]):
     def add_repeats(
         self, file: object, table: Any, key: Sequence[str], column: str, wanted: str
     ) -> None:
-        """Add one problem for each row that agrees with an earlier one in ``key``; column ``line`` says where it is."""
-        for line, what, *within in table.loc[
-            table.duplicated(list(key)), ["line", *key]
-        ].itertuples(index=False):
-            place = "".join(
-                f" for {name} {value}" for name, value in zip(key[1:], within, strict=True)
-            )
-            self.add(file, int(line), column, f"{what} again{place}", wanted)
+        """Add a problem for each row with the key of an earlier one; it has a column ``line``."""
+        repeats = table.loc[table.duplicated(list(key)), ["line", *key]]
+        for line, name, *values in repeats.itertuples(index=False):
+            complaint = f"{name} again"
+            for key_column, value in zip(key[1:], values, strict=True):
+                complaint += f" for {key_column} {value}"
+            self.add(file, int(line), column, complaint, wanted)
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Keep the problems of an `InputError` that is raised within, and go on behind the block."""
+        """Keep the problems of an `InputError` that is raised within, and go on."""
         try:
             yield
         except InputError as error:
@@ -157,7 +163,8 @@ class Problems(list[Problem]):
 
 def together(calls: Iterable[Callable[[], R]]) -> list[R]:
     """Results of the calls, or one `InputError` with the problems of them all."""
-    problems, results = Problems(), list[R]()
+    problems = Problems()
+    results: list[R] = []
     for call in calls:
         with problems.collecting():
             results.append(call())
@@ -166,41 +173,45 @@ def together(calls: Iterable[Callable[[], R]]) -> list[R]:
 
 
 def brief(value: object) -> str:
-    """A value as one would write it in Python, shortened before it is made: lists in lists may stand for millions."""
+    """A value as Python writes it, shortened on the way: it may be of millions of items."""
     return _BRIEF.repr(value.tolist() if hasattr(value, "tolist") else value)
 
 
 def shown(value: object) -> str:
     """A value as an error message shows it: quoted, control characters escaped, shortened."""
-    quoted = repr(value[:60] if isinstance(value, str) else brief(value))
-    whole = len(quoted) <= 60 and not (isinstance(value, str) and len(value) > 60)
-    return quoted if whole else quoted[:57] + "...'"
+    text = value if isinstance(value, str) else brief(value)
+    quoted = repr(text[:60])  # a text may be of many megabytes
+    if len(text) > 60 or len(quoted) > 60:
+        return quoted[:57] + "...'"
+    return quoted
 
 
 def listed(names: Iterable[object], most: int = 12) -> str:
     """Names between commas: the first of them, and how many more there are."""
-    every = list(map(str, names))
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(name if len(name) <= 60 else f"{name[:57]}..." for name in every[:most]) + more
+    texts = [str(name) for name in names]
+    short = [text if len(text) <= 60 else f"{text[:57]}..." for text in texts[:most]]
+    line = ", ".join(short)
+    if len(texts) > most:
+        line += f" and {len(texts) - most} more"
+    return line
 
 
 def need_columns(table: Any, columns: Iterable[str]) -> None:
     """Refuse a table that lacks a column, naming those it has."""
     missing = ", ".join(name for name in columns if name not in table.columns)
     if missing:
-        there = ", ".join(map(str, table.columns))
-        raise ValueError(f"no column {missing}: columns {missing} wanted, found {there}")
+        names = ", ".join(map(str, table.columns))
+        raise ValueError(f"no column {missing}: columns {missing} wanted, found {names}")
 
 
 def refuse_twice(table: Any, columns: list[str], what: str) -> None:
-    """Refuse a table in which rows agree in the columns; ``what`` names it: "the qrels judge a document"."""
+    """Refuse rows that agree in the columns; ``what``: such as "the qrels judge a document"."""
     from equipoise.arrays import each_once  # with pandas, which the help of a command does without
 
     if each_once(*(table[name] for name in columns)):
         return
-    repeated = table.duplicated(columns)
-    if repeated.any():
-        first = table.loc[repeated, columns].iloc[0]
-        raise ValueError(
-            f"{what} twice: {', '.join(f'{name} {first[name]!r}' for name in columns)}"
-        )
+    is_repeated = table.duplicated(columns)
+    if is_repeated.any():
+        row = table.loc[is_repeated, columns].iloc[0]
+        cells = ", ".join(f"{name} {row[name]!r}" for name in columns)
+        raise ValueError(f"{what} twice: {cells}")

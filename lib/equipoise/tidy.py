@@ -1,4 +1,4 @@
-"""The front door: runs, judgements and memberships as people hold them, made the tidy tables that measures take.
+"""The front door: runs, judgements and memberships as people hold them, made tidy tables.
 
 Data frames with the field's names of columns, dictionaries of dictionaries (pytrec_eval, ranx),
 named tuples (ir_measures, ir_datasets), and objects that know how to become a data frame (ranx,
@@ -33,72 +33,82 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
         "share": ("share", "probability", "weight"),
     }
 )
-"""What the field calls each column, the library's own name first; the first that a table has is taken."""
+"""What the field calls each column, our name first; the first that a table has is taken."""
 
 
-def _taken(table: pd.DataFrame, wanted: Iterable[str]) -> dict[str, str]:
-    """The column of a table that each wanted one is, where it has one."""
-    found = {
-        name: next((own for own in NAMES[name] if own in table.columns), None) for name in wanted
-    }
-    return {name: own for name, own in found.items() if own is not None}
+# --- from whatever holds them to a data frame -----------------------------------------------------
+
+
+def _frame(source: Any, what: str, value: str) -> pd.DataFrame:
+    """Whatever holds the rows as a data frame, under the names that it uses itself."""
+    if isinstance(source, pd.DataFrame):
+        return source
+    for convert in ("to_dataframe", "to_pandas"):
+        if hasattr(source, convert):
+            return getattr(source, convert)()
+    if isinstance(source, Mapping):
+        return _frame_of_dictionary(source, what, value)
+    is_list = isinstance(source, Iterable) and not isinstance(source, (str, bytes))
+    rows = list(source) if is_list else [source]
+    are_named = all(isinstance(row, tuple) and hasattr(row, "_fields") for row in rows)
+    if not rows or not are_named:
+        wanted = "a table, a dict of dicts, or named tuples with query_id, doc_id and so on"
+        raise refused(what, shown(source), wanted)
+    return pd.DataFrame(rows)
+
+
+def _frame_of_dictionary(source: Mapping[Any, Any], what: str, value: str) -> pd.DataFrame:
+    """Numbers by document by topic, as pytrec_eval and ranx take them, a row for each."""
+    rows = []
+    for topic, numbers in source.items():
+        if not isinstance(numbers, Mapping):
+            wanted = f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}"
+            raise refused(what, shown(source), wanted)
+        rows += [(topic, document, number) for document, number in numbers.items()]
+    return pd.DataFrame(rows, columns=["topic", "document", value])
+
+
+def _names_in(table: pd.DataFrame, columns: Iterable[str]) -> dict[str, str]:
+    """The name that each of our columns has in a table, of those that it has."""
+    names = {}
+    for column in columns:
+        for name in NAMES[column]:
+            if name in table.columns:
+                names[column] = name
+                break
+    return names
+
+
+def _required_names(table: pd.DataFrame, columns: Sequence[str], what: str) -> dict[str, str]:
+    """The names that our columns have in a table, which must have them all."""
+    names = _names_in(table, columns)
+    lacking = []
+    for column in columns:
+        synonyms = NAMES[column][1:]
+        if column not in names:
+            lacking.append(f"{column} (or {', '.join(synonyms)})" if synonyms else column)
+    if lacking:
+        complaint = f"columns {listed(table.columns) or 'none'}"
+        raise refused(what, complaint, f"also {' and '.join(lacking)}")
+    return names
 
 
 def _ids(values: pd.Series, what: str, column: str) -> pd.Series:
-    if (without := values.isna() | (values == "")).any():
-        raise refused(what, f"no {column} in {without.sum()} rows", f"a {column} in each")
+    is_empty = values.isna() | (values == "")
+    if is_empty.any():
+        raise refused(what, f"no {column} in {is_empty.sum()} rows", f"a {column} in each")
     return values if pd.api.types.is_string_dtype(values) else values.astype("str")
 
 
 def _numbers(values: pd.Series, what: str, column: str) -> pd.Series:
     numbers = pd.to_numeric(values, errors="coerce")
-    if len(bad := values[~np.isfinite(numbers.astype("float64"))]):
-        raise refused(what, f"{shown(bad.iloc[0])} as {column}", "a finite number")
+    refused_values = values[~np.isfinite(numbers.astype("float64"))]
+    if len(refused_values):
+        raise refused(what, f"{shown(refused_values.iloc[0])} as {column}", "a finite number")
     return numbers
 
 
-def _frame(held: Any, what: str, value: str) -> pd.DataFrame:
-    """Whatever is held as a data frame, under the names that it uses itself."""
-    if isinstance(held, pd.DataFrame):
-        return held
-    for convert in ("to_dataframe", "to_pandas"):
-        if hasattr(held, convert):
-            return getattr(held, convert)()
-    if isinstance(held, Mapping):
-        if not all(isinstance(inner, Mapping) for inner in held.values()):
-            raise refused(
-                what, shown(held), f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}"
-            )
-        rows = [
-            (topic, document, number)
-            for topic, inner in held.items()
-            for document, number in inner.items()
-        ]
-        return pd.DataFrame(rows, columns=["topic", "document", value])
-    rows = (
-        list(held) if isinstance(held, Iterable) and not isinstance(held, (str, bytes)) else [held]
-    )
-    if not rows or not all(isinstance(row, tuple) and hasattr(row, "_fields") for row in rows):
-        raise refused(
-            what,
-            shown(held),
-            "a table, a dict of dicts, or named tuples with query_id, doc_id and so on",
-        )
-    return pd.DataFrame(rows)
-
-
-def _columns(table: pd.DataFrame, needed: Sequence[str], what: str) -> dict[str, str]:
-    """The columns that are needed; those that a table lacks are told in a sentence, beside those that it has."""
-    taken = _taken(table, needed)
-    if lacking := [name for name in needed if name not in taken]:
-        wanted = (
-            f"{name} (or {', '.join(NAMES[name][1:])})" if NAMES[name][1:] else name
-            for name in lacking
-        )
-        raise refused(
-            what, f"columns {listed(table.columns) or 'none'}", f"also {' and '.join(wanted)}"
-        )
-    return taken
+# --- runs and judgements --------------------------------------------------------------------------
 
 
 def tidy_runs(held: Any) -> pd.DataFrame:
@@ -113,41 +123,58 @@ def tidy_runs(held: Any) -> pd.DataFrame:
     1  run    q1       d1     2    0.5
     """
     what = "the runs"
-    if isinstance(held, Mapping) and held:
-        inner = next(iter(held.values()))
-        if not isinstance(inner, Mapping) or isinstance(next(iter(inner.values()), 0.0), Mapping):
-            return pd.concat(
-                [tidy_runs(run).assign(run=str(name)) for name, run in held.items()],
-                ignore_index=True,
-            )
+    if isinstance(held, Mapping) and _is_by_run(held):
+        runs = [tidy_runs(run).assign(run=str(name)) for name, run in held.items()]
+        return pd.concat(runs, ignore_index=True)
     table = _frame(held, what, "score")
-    taken = _taken(table, ("run", "rank", "score")) | _columns(table, ("topic", "document"), what)
-    if "rank" not in taken:
-        _columns(table, ("score",), what)
-    name = getattr(held, "name", None) if not isinstance(held, pd.DataFrame) else None
-    tidy = pd.DataFrame(
-        {"run": table[taken["run"]] if "run" in taken else str(name or "run")}, index=table.index
-    )
-    for column in ("topic", "document", "rank", "score"):
-        if column in taken:
-            tidy[column] = table[taken[column]]
-    for column in tidy.columns:
-        tidy[column] = (_numbers if column in ("rank", "score") else _ids)(
-            tidy[column], what, column
-        )
-    if set(tidy.columns) <= set(table.columns) and tidy.dtypes.equals(table[tidy.columns].dtypes):
+    names = _names_in(table, ["run", "rank", "score"])
+    names |= _required_names(table, ["topic", "document"], what)
+    if "rank" not in names:
+        _required_names(table, ["score"], what)
+
+    tidy = pd.DataFrame(index=table.index)
+    if "run" in names:
+        tidy["run"] = _ids(table[names["run"]], what, "run")
+    else:
+        name = None if isinstance(held, pd.DataFrame) else getattr(held, "name", None)
+        tidy["run"] = _ids(pd.Series(str(name or "run"), table.index), what, "run")
+    for column in ("topic", "document"):
+        tidy[column] = _ids(table[names[column]], what, column)
+    for column in ("rank", "score"):
+        if column in names:
+            tidy[column] = _numbers(table[names[column]], what, column)
+
+    is_tidy = set(tidy.columns) <= set(table.columns)
+    if is_tidy and tidy.dtypes.equals(table[tidy.columns].dtypes):
         return table  # of a reader: rows in the order of the file
-    run, topic = (pd.factorize(tidy[column])[0] for column in ("run", "topic"))
-    if "rank" in taken:
-        return tidy.iloc[np.lexsort((tidy["rank"], topic, run))].reset_index(drop=True)
-    later = tidy["document"].rank(method="dense")
-    tidy = tidy.iloc[np.lexsort((-later, -tidy["score"], topic, run))].reset_index(drop=True)
-    tidy.insert(3, "rank", tidy.groupby(["run", "topic"], sort=False).cumcount() + 1)
-    return tidy
+    return _in_order(tidy)
+
+
+def _is_by_run(held: Mapping[Any, Any]) -> bool:
+    """Whether a dictionary has runs by name, not a run's documents by topic."""
+    if not held:
+        return False
+    value = next(iter(held.values()))
+    return not isinstance(value, Mapping) or isinstance(next(iter(value.values()), 0.0), Mapping)
+
+
+def _in_order(tidy: pd.DataFrame) -> pd.DataFrame:
+    """Lists by rank, or by score where they have none, which they are given."""
+    run = pd.factorize(tidy["run"])[0]
+    topic = pd.factorize(tidy["topic"])[0]
+    if "rank" in tidy:
+        order = np.lexsort((tidy["rank"], topic, run))
+        return tidy.iloc[order].reset_index(drop=True)
+    place_of_id = tidy["document"].rank(method="dense")
+    order = np.lexsort((-place_of_id, -tidy["score"], topic, run))
+    ordered = tidy.iloc[order].reset_index(drop=True)
+    rank = ordered.groupby(["run", "topic"], sort=False).cumcount() + 1
+    ordered.insert(3, "rank", rank)
+    return ordered
 
 
 def tidy_qrels(held: Any) -> pd.DataFrame:
-    """Relevance judgements as columns topic, document and level; levels below 0 are level 0, as in a file.
+    """Relevance judgements as columns topic, document and level; levels below 0 become 0.
 
     >>> tidy_qrels({"q1": {"d1": 2}})
       topic document  level
@@ -155,38 +182,29 @@ def tidy_qrels(held: Any) -> pd.DataFrame:
     """
     what = "the qrels"
     table = _frame(held, what, "level")
-    taken = _columns(table, ("topic", "document", "level"), what)
+    names = _required_names(table, ["topic", "document", "level"], what)
     tidy = pd.DataFrame(
-        {column: _ids(table[taken[column]], what, column) for column in ("topic", "document")}
+        {column: _ids(table[names[column]], what, column) for column in ("topic", "document")}
     )
-    level = _numbers(table[taken["level"]], what, "level")
-    if (odd := level != np.floor(level)).any():
-        raise refused(what, f"{level[odd].iloc[0]:g} as level", "a whole number")
+    level = _numbers(table[names["level"]], what, "level")
+    is_fraction = level != np.floor(level)
+    if is_fraction.any():
+        raise refused(what, f"{level[is_fraction].iloc[0]:g} as level", "a whole number")
     return tidy.assign(level=level.astype("int64").clip(lower=0))
 
 
-def _by_group(held: Any, what: str) -> pd.DataFrame:
-    """Memberships as a data frame: of documents by their group, by shares of groups, or of any other kind."""
-    if not isinstance(held, Mapping):
-        return _frame(held, what, "group")
-    if all(isinstance(member, Mapping) for member in held.values()):
-        return (
-            pd.DataFrame.from_dict(held, orient="index")
-            .fillna(0.0)
-            .rename_axis("document")
-            .reset_index()
-        )
-    return pd.DataFrame({"document": list(held), "group": list(held.values())})
+# --- memberships ----------------------------------------------------------------------------------
 
 
 def tidy_memberships(
     held: Any, name: str, attribute: AttributeSet | None = None, file: str = ""
 ) -> tuple[pd.DataFrame, AttributeSet]:
-    """Group memberships as columns document, a share for each group, and topic where they hold for one topic only.
+    """Group memberships as columns document and a share for each group.
 
-    ``held``: the group of each document, or the shares of groups; a document named with several
-    groups belongs to each alike. Without an attribute set the groups are those found, in the order
-    of their names, nominal, wanted alike.
+    They have a column topic where they hold for one topic only. ``held``: the group of each
+    document, or the shares of groups; a document named with several groups belongs to each alike.
+    Without an attribute set the groups are those found, in the order of their names, nominal,
+    wanted alike.
 
     >>> table, sets = tidy_memberships({"d1": "large", "d2": "small"}, "SIZE")
     >>> table
@@ -195,118 +213,133 @@ def tidy_memberships(
     1       d2    0.0    1.0
     """
     what = file or f"the memberships in {name}"
-    table = _by_group(held, what)
-    taken = _taken(table, ("topic", "group", "share")) | _columns(table, ("document",), what)
-    ids = {
-        column: _ids(table[taken[column]], what, column)
-        for column in ["topic", "document"]
-        if column in taken
-    }
-    others = [
-        str(column) for column in table.columns if column not in {*taken.values(), *NAMES["topic"]}
-    ]
-    if attribute is not None and set(attribute.groups) <= set(map(str, table.columns)):
-        groups = list(attribute.groups)
-    elif "group" in taken:
-        return _shares_of_groups(table, ids, taken, name, attribute, what)
-    elif attribute is not None or len(others) < 2:
-        wanted = listed(attribute.groups) if attribute is not None else "each group"
-        raise refused(
-            what, f"columns {listed(table.columns)}", f"also group, or columns for {wanted}"
-        )
-    else:
-        groups = others
-    table = table.rename(columns=str)
-    tidy = pd.DataFrame(ids).assign(
-        **{group: _numbers(table[group], what, group) for group in groups}
+    table = _frame_of_memberships(held, what)
+    names = _names_in(table, ["topic", "group", "share"])
+    names |= _required_names(table, ["document"], what)
+    ids = pd.DataFrame(
+        {
+            column: _ids(table[names[column]], what, column)
+            for column in ("topic", "document")
+            if column in names
+        }
     )
-    sums = tidy[groups].sum(axis=1)
-    if (bad := (tidy[groups] < 0).any(axis=1) | ((sums - 1).abs() > TOLERANCE)).any():
-        row = tidy[bad].iloc[0]
-        raise refused(
-            what,
-            f"shares {list(row[groups])} of document {row['document']}",
-            "shares from 0, with a sum of 1",
-        )
-    return tidy, attribute or AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
+    columns = set(map(str, table.columns))
+    if attribute is not None and set(attribute.groups) <= columns:
+        tidy = _columns_of_groups(table, ids, list(attribute.groups), what)
+    elif "group" in names:
+        group = _ids(table[names["group"]], what, "group").str.strip()
+        share = pd.Series(1.0, table.index)
+        if "share" in names:
+            share = _numbers(table[names["share"]], what, "share")
+        groups = list(attribute.groups) if attribute is not None else sorted(group.unique())
+        tidy = _rows_of_groups(ids, group, share, groups, what)
+    else:
+        no_groups = {*names.values(), *NAMES["topic"]}
+        groups = [str(column) for column in table.columns if column not in no_groups]
+        if attribute is not None or len(groups) < 2:
+            wanted = listed(attribute.groups) if attribute is not None else "each group"
+            complaint = f"columns {listed(table.columns)}"
+            raise refused(what, complaint, f"also group, or columns for {wanted}")
+        tidy = _columns_of_groups(table, ids, groups, what)
+    if attribute is None:
+        groups = [column for column in tidy.columns if column not in ids.columns]
+        attribute = AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
+    return tidy, attribute
 
 
-def _shares_of_groups(
-    table: pd.DataFrame,
-    ids: Mapping[str, pd.Series],
-    taken: Mapping[str, str],
-    name: str,
-    attribute: AttributeSet | None,
-    what: str,
-) -> tuple[pd.DataFrame, AttributeSet]:
-    group = _ids(table[taken["group"]], what, "group").str.strip()
-    groups = list(attribute.groups) if attribute else sorted(group.unique())
-    if (blank := group == "").any():
-        raise refused(what, f"no group in {blank.sum()} rows", "a group in each")
+def _frame_of_memberships(held: Any, what: str) -> pd.DataFrame:
+    """Memberships as a data frame: from groups or shares by document, or any other kind."""
+    if not isinstance(held, Mapping):
+        return _frame(held, what, "group")
+    if all(isinstance(shares, Mapping) for shares in held.values()):
+        table = pd.DataFrame.from_dict(held, orient="index").fillna(0.0)
+        return table.rename_axis("document").reset_index()
+    return pd.DataFrame({"document": list(held), "group": list(held.values())})
+
+
+def _columns_of_groups(
+    table: pd.DataFrame, ids: pd.DataFrame, groups: Sequence[str], what: str
+) -> pd.DataFrame:
+    """Memberships from a table with a column of shares for each group."""
+    table = table.rename(columns=str)
+    shares = {group: _numbers(table[group], what, group) for group in groups}
+    tidy = ids.assign(**shares)
+    total = tidy[groups].sum(axis=1)
+    is_bad = (tidy[groups] < 0).any(axis=1) | ((total - 1).abs() > TOLERANCE)
+    if is_bad.any():
+        row = tidy[is_bad].iloc[0]
+        complaint = f"shares {list(row[groups])} of document {row['document']}"
+        raise refused(what, complaint, "shares from 0, with a sum of 1")
+    return tidy
+
+
+def _rows_of_groups(
+    ids: pd.DataFrame, group: pd.Series, share: pd.Series, groups: Sequence[str], what: str
+) -> pd.DataFrame:
+    """Memberships from rows of a document and a group; its shares are made to sum to 1."""
+    is_blank = group == ""
+    if is_blank.any():
+        raise refused(what, f"no group in {is_blank.sum()} rows", "a group in each")
     if len({name.casefold() for name in groups}) < len(groups):
-        raise refused(
-            what, f"groups that differ in capitals only, {listed(groups)}", "one way to write each"
-        )
-    if unknown := sorted(set(group) - set(groups)):
+        complaint = f"groups that differ in capitals only, {listed(groups)}"
+        raise refused(what, complaint, "one way to write each")
+    unknown = sorted(set(group) - set(groups))
+    if unknown:
         raise refused(what, f"group {listed(unknown)}", f"one of {listed(groups)}")
     if len(groups) < 2:
         raise refused(what, f"one group, {listed(groups)}", "two groups or more")
-    share = (
-        _numbers(table[taken["share"]], what, "share")
-        if "share" in taken
-        else pd.Series(1.0, table.index)
-    )
-    places = pd.DataFrame(ids).assign(group=pd.Categorical(group, groups), share=share)
-    if (again := places.duplicated([*ids, "group"])).any():
-        row = places.loc[again].iloc[0]
-        raise refused(
-            what, f"document {row['document']} with group {row['group']} twice", "each once"
-        )
+    rows = ids.assign(group=pd.Categorical(group, groups), share=share)
+    is_repeated = rows.duplicated([*ids.columns, "group"])
+    if is_repeated.any():
+        row = rows.loc[is_repeated].iloc[0]
+        complaint = f"document {row['document']} with group {row['group']} twice"
+        raise refused(what, complaint, "each once")
     if (share <= 0).any():
         raise refused(what, f"a share of {share.min():g}", "shares above 0")
-    wide = places.pivot_table(
-        index=list(ids), columns="group", values="share", fill_value=0.0, observed=False, sort=False
+    wide = rows.pivot_table(
+        index=list(ids.columns),
+        columns="group",
+        values="share",
+        fill_value=0.0,
+        observed=False,
+        sort=False,
     )
-    wide = (
-        wide.div(wide.sum(axis=1), axis=0)
-        .reindex(columns=groups)
-        .set_axis(groups, axis=1)
-        .reset_index()
-    )
-    return wide, attribute or AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
+    shares = wide.div(wide.sum(axis=1), axis=0).reindex(columns=groups)
+    return shares.set_axis(groups, axis=1).reset_index()  # names, no longer categories
 
 
 def tidy_sets(
     memberships: Any, attributes: Any
 ) -> tuple[dict[str, pd.DataFrame], dict[str, AttributeSet]]:
-    """Memberships and attribute sets by name; ``memberships`` by the name of a set, or of one set called ``group``.
+    """Memberships and attribute sets by name.
 
-    ``attributes``: `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups
-    found.
+    ``memberships``: by the name of a set, or of one set, called ``group``. ``attributes``:
+    `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups found.
     """
     plain = {
         name: entry for name, entry in attributes.items() if not isinstance(entry, AttributeSet)
     }
     sets = {**attributes, **(attribute_sets(plain) if plain else {})}
-    if not isinstance(memberships, Mapping) or (
-        memberships and not set(memberships) & set(sets) and _one(memberships)
-    ):
-        memberships = {next(iter(sets)) if len(sets) == 1 else "group": memberships}
+    if not _is_by_set(memberships, sets):
+        only_name = next(iter(sets)) if len(sets) == 1 else "group"
+        memberships = {only_name: memberships}
     if sets and set(memberships) != set(sets):
         raise ValueError(
             f"memberships in {sorted(memberships)}, sets {sorted(sets)}: the same are needed"
         )
-    found = {
-        name: tidy_memberships(held, name, sets.get(name)) for name, held in memberships.items()
-    }
-    return {name: table for name, (table, _) in found.items()}, {
-        name: own for name, (_, own) in found.items()
-    }
+    tables, sets_of_tables = {}, {}
+    for name, members in memberships.items():
+        tables[name], sets_of_tables[name] = tidy_memberships(members, name, sets.get(name))
+    return tables, sets_of_tables
 
 
-def _one(memberships: Mapping[Any, Any]) -> bool:
-    """Whether a dictionary is of documents, not of sets: its values are groups, or shares by group."""
+def _is_by_set(memberships: Any, sets: Mapping[str, Any]) -> bool:
+    """Whether memberships come by the names of attribute sets, not those of one set's documents."""
+    if not isinstance(memberships, Mapping):
+        return False
+    if not memberships or set(memberships) & set(sets):
+        return True
     value = next(iter(memberships.values()))
-    return isinstance(value, (str, int)) or (
-        isinstance(value, Mapping) and isinstance(next(iter(value.values()), ""), Real)
-    )
+    if isinstance(value, Mapping):
+        return not isinstance(next(iter(value.values()), ""), Real)  # no shares by group
+    return not isinstance(value, (str, int))  # no group's name

@@ -1,4 +1,4 @@
-"""Commands whose options are those that measures declare: generated from the functions, when they are asked for."""
+"""Commands whose options are those that measures declare, looked up when they are asked for."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
         """How the value is written, for the help."""
-        option, words = option_of(self.choice.hint), choices_of(self.choice.hint)
-        plain = "TEXT" if described(self.choice.hint) == "text" else "NUMBER"
-        return (option.form if option else "") or (f"[{'|'.join(words)}]" if words else plain)
+        option = option_of(self.choice.hint)
+        if option is not None and option.form:
+            return option.form
+        words = choices_of(self.choice.hint)
+        if words:
+            return f"[{'|'.join(words)}]"
+        return "TEXT" if described(self.choice.hint) == "text" else "NUMBER"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read text; a default is taken as it is."""
+        if not isinstance(value, str):
+            return value
         try:
-            return (
-                from_text(value, self.choice.hint, self.choice.name)
-                if isinstance(value, str)
-                else value
-            )
+            return from_text(value, self.choice.hint, self.choice.name)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -41,11 +43,11 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 def _text(value: Any) -> str | None:
     """A default as a command line would write it."""
     if isinstance(value, Mapping):
-        parts = {
-            name: "+".join(one) if isinstance(one, tuple) else repr(one)
-            for name, one in value.items()
-        }
-        return ",".join(f"{name}:{part}" for name, part in parts.items())
+        pairs = []
+        for name, item in value.items():
+            written = "+".join(item) if isinstance(item, tuple) else repr(item)
+            pairs.append(f"{name}:{written}")
+        return ",".join(pairs)
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     return None if value is None else str(value)
@@ -53,7 +55,7 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Declared:
-    """The declared options of a function, named by its dotted path: all, only some, or without some.
+    """The declared options of a function, by its dotted path: all, only some, or without some.
 
     ``defaults`` are those that a command has on purpose, where it is not the function that it calls
     first; ``flags`` are further names of an option.
@@ -68,32 +70,26 @@ class Declared:
     def options(self) -> list[click.Option]:
         """One option of the command for each."""
         module, _, name = self.function.rpartition(".")
-        found = []
-        for choice in options_of(getattr(import_module(module), name)):
-            option = option_of(choice.hint)
-            if (
-                option is None
-                or choice.name in self.without
-                or (self.only and choice.name not in self.only)
-            ):
-                continue
-            default = _text(self.defaults.get(choice.name, choice.value))
-            names = [
-                choice.name,
-                f"--{choice.name.replace('_', '-')}",
-                *filter(None, [self.flags.get(choice.name)]),
-            ]
-            if choice.value is False:
-                found.append(click.Option(names, is_flag=True, help=option.help))
-            else:
-                found.append(
-                    click.Option(names, type=OptionValue(choice), default=default, help=option.help)
-                )
-        return found
+        function = getattr(import_module(module), name)
+        return [self._option(choice) for choice in options_of(function) if self._takes(choice)]
+
+    def _takes(self, choice: OpenChoice) -> bool:
+        if option_of(choice.hint) is None or choice.name in self.without:
+            return False
+        return not self.only or choice.name in self.only
+
+    def _option(self, choice: OpenChoice) -> click.Option:
+        names = [choice.name, f"--{choice.name.replace('_', '-')}"]
+        if choice.name in self.flags:
+            names.append(self.flags[choice.name])
+        if choice.value is False:
+            return click.Option(names, is_flag=True, help=choice.help)
+        default = _text(self.defaults.get(choice.name, choice.value))
+        return click.Option(names, type=OptionValue(choice), default=default, help=choice.help)
 
 
 class DeclaredCommand(click.Command):
-    """A command that takes the declared options of functions beside its own; they are imported when it is run."""
+    """A command that takes declared options of functions, imported when it is run."""
 
     def __init__(self, *args: Any, declared: Sequence[Declared] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -101,5 +97,7 @@ class DeclaredCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Every parameter: the command's own, then the declared ones."""
-        *own, last = super().get_params(ctx)  # the last is --help
-        return [*own, *(option for source in self.declared for option in source.options()), last]
+        *parameters, help_option = super().get_params(ctx)
+        for source in self.declared:
+            parameters += source.options()
+        return [*parameters, help_option]

@@ -9,7 +9,7 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from typing import Any, Literal
 import nbformat
 
 from equipoise import options
-from equipoise.declare import fit, from_text, option_of
+from equipoise.declare import described, fit, from_text
 from equipoise.problems import brief
 from equipoise_compendium import project
 from equipoise_compendium.provenance import shape
@@ -26,27 +26,33 @@ Profile = Literal["full", "smoke"]
 _TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
 
 
-def _type(annotation: ast.expr) -> Any:
-    """The type that an annotation writes."""
+def parameter_type(written: str) -> Any:
+    """The type that an annotation writes, such as ``list[int] | None``; nothing is run."""
+    return _type_of(ast.parse(written, mode="eval").body)
+
+
+def _type_of(annotation: ast.expr) -> Any:
     match annotation:
         case ast.Constant(value=None):
             return type(None)
         case ast.Name(id=name) if name in _TYPES:
             return _TYPES[name]
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _type(left) | _type(right)
+            return _type_of(left) | _type_of(right)
         case ast.Subscript(value=ast.Name(id="Literal"), slice=words):
             return Literal[ast.literal_eval(words)]
-        case ast.Subscript(value=ast.Name(id=("list" | "dict") as name), slice=inner):
-            return _TYPES[name][
-                tuple(map(_type, inner.elts if isinstance(inner, ast.Tuple) else [inner]))
-            ]
+        case ast.Subscript(
+            value=ast.Name(id=("list" | "dict") as name), slice=ast.Tuple(elts=inner)
+        ):
+            return _TYPES[name][tuple(_type_of(part) for part in inner)]
+        case ast.Subscript(value=ast.Name(id=("list" | "dict") as name), slice=part):
+            return _TYPES[name][_type_of(part)]
     raise TypeError(f"parameters of type {ast.unparse(annotation)} are not supported")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a notebook; ``type`` is its annotation, such as ``int`` or ``Literal['rnod', 'nmd']``."""
+    """A parameter of a notebook; ``type`` is its annotation, such as ``list[int] | None``."""
 
     name: str
     type: str
@@ -55,8 +61,10 @@ class Parameter:
 
     @property
     def option(self) -> Any:
-        """The declared option of measures that has the parameter's name, where the default is one of its values."""
+        """The option of measures of the parameter's name, if the default is one of its values."""
         declared = options.by_name().get(self.name)
+        if declared is None:
+            return None
         try:
             fit(self.default, declared, self.name)
         except ValueError:
@@ -64,25 +72,29 @@ class Parameter:
         return declared
 
     def parse(self, text: str) -> Any:
-        """Value from text as typed on a command line (YAML), of the parameter's type and within its option's bounds."""
+        """Value from text as typed on a command line, of its type and its option's bounds."""
         wanted = self.type
         try:
-            value = from_text(text, _type(ast.parse(self.type, mode="eval").body), self.name)
-            wanted = f"{wanted} {getattr(option_of(self.option), 'bounds', '')}".strip()
-            fit(value, self.option, self.name)
+            value = from_text(text, parameter_type(self.type), self.name)
+            if self.option is not None:
+                wanted = described(self.option)
+                fit(value, self.option, self.name)
         except ValueError:
-            told = f" ({self.help})" if self.help else ""
-            raise ValueError(f"{self.name} is {brief(text)}; wanted {wanted}{told}") from None
-        if (
-            isinstance(value, str)
-            and isinstance(self.default, str)
-            and (project.root() / "data" / self.default).is_file()
-        ):
-            try:
-                project.data_path(value)
-            except FileNotFoundError as error:
-                raise ValueError(f"{self.name}: {error}") from None
+            meaning = f" ({self.help})" if self.help else ""
+            raise ValueError(f"{self.name} is {brief(text)}; wanted {wanted}{meaning}") from None
+        self._need_file(value)
         return value
+
+    def _need_file(self, value: Any) -> None:
+        """Refuse the name of no file, where the default names one of the repository's data."""
+        if not isinstance(value, str) or not isinstance(self.default, str):
+            return
+        if not (project.root() / "data" / self.default).is_file():
+            return
+        try:
+            project.data_path(value)
+        except FileNotFoundError as error:
+            raise ValueError(f"{self.name}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -129,63 +141,63 @@ class Notebook:
 
     @property
     def defaults(self) -> str:
-        """Whose the defaults of its parameters are: "paper" where its metadata ``equipoise.defaults`` say so."""
+        """Whose its defaults are: "paper" where its metadata ``equipoise.defaults`` say so."""
         return str(self.content.metadata.get("equipoise", {}).get("defaults", "default"))
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """Parameters by name, from the cell tagged ``parameters``: ``name: type = default  # help``."""
-        found: dict[str, Parameter] = {}
+        """Parameters by name: ``name: type = default  # help`` in the cell of that tag."""
+        parameters: dict[str, Parameter] = {}
         for cell in self.content.cells:
-            if "parameters" not in cell.metadata.get("tags", []):
-                continue
+            if "parameters" in cell.metadata.get("tags", []):
+                for parameter in self._parameters_of(cell.source):
+                    parameters[parameter.name] = parameter
+        return parameters
+
+    def _parameters_of(self, source: str) -> Iterator[Parameter]:
+        """The parameters that a cell declares; the comment behind a declaration is its help."""
+        try:
+            tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+            statements = ast.parse(source).body
+        except (SyntaxError, tokenize.TokenError):
+            raise ValueError(f"{self.name}: the cell tagged parameters is no Python") from None
+        comments = {}
+        for token in tokens:
+            if token.type == tokenize.COMMENT:
+                comments[token.start[0]] = token.string.lstrip("# ")
+        for statement in statements:
+            match statement:
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    written = ast.unparse(statement.annotation)
+                case _:
+                    wanted = "a parameter is written as name: type = value"
+                    raise ValueError(f"{self.name}: {wanted}, line {statement.lineno}")
             try:
-                tokens = list(tokenize.generate_tokens(io.StringIO(cell.source).readline))
-                statements = ast.parse(cell.source).body
-            except (SyntaxError, tokenize.TokenError):
-                raise ValueError(f"{self.name}: the cell tagged parameters is no Python") from None
-            comments = {
-                t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT
-            }
-            for statement in statements:
-                match statement:
-                    case ast.AnnAssign(
-                        target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value
-                    ):
-                        written = ast.unparse(annotation)
-                    case _:
-                        line = statement.lineno
-                        raise ValueError(
-                            f"{self.name}: a parameter is written as name: type = value, line {line}"
-                        )
-                try:
-                    default = fit(ast.literal_eval(value), _type(annotation), name)
-                except (ValueError, TypeError):
-                    raise ValueError(
-                        f"{self.name}: {name} is not written as {written} with a plain value"
-                    ) from None
-                found[name] = Parameter(
-                    name, written, default, comments.get(statement.end_lineno or 0, "")
-                )
-        return found
+                default = fit(ast.literal_eval(value), _type_of(statement.annotation), name)
+            except (ValueError, TypeError):
+                wanted = f"{written} with a plain value"
+                raise ValueError(f"{self.name}: {name} is not written as {wanted}") from None
+            yield Parameter(name, written, default, comments.get(statement.end_lineno or 0, ""))
 
     def values(self, given: Mapping[str, str], profile: Profile = "full") -> dict[str, Any]:
-        """Parameters that differ from their defaults: those given, as typed, and those of the smoke profile.
+        """Parameters that differ from their defaults: those typed, and those of the smoke profile.
 
         The latter stand in the notebook's metadata ``equipoise.smoke``.
         """
-        known = self.parameters
-        own = self.content.metadata.get("equipoise")
-        smoke = own.get("smoke", {}) if profile == "smoke" and isinstance(own, dict) else {}
-        if not isinstance(smoke, dict) or not set(smoke) <= set(known):
+        parameters = self.parameters
+        settings = self.content.metadata.get("equipoise")
+        values: Any = {}
+        if profile == "smoke" and isinstance(settings, dict):
+            values = settings.get("smoke", {})
+        if not isinstance(values, dict) or not values.keys() <= parameters.keys():
             raise ValueError(f"{self.name}: its smoke profile names no values of its parameters")
-        values = dict(smoke)
+        changed = dict(values)
         for name, text in given.items():
-            if name not in known:
-                there = ", ".join(f"{p.name} ({p.type})" for p in known.values()) or "none"
-                raise ValueError(f"{self.name} has no parameter {name!r}; it has {there}")
-            values[name] = known[name].parse(text)
-        return {name: value for name, value in values.items() if value != known[name].default}
+            if name not in parameters:
+                names = ", ".join(f"{known.name} ({known.type})" for known in parameters.values())
+                raise ValueError(f"{self.name} has no parameter {name!r}; it has {names or 'none'}")
+            changed[name] = parameters[name].parse(text)
+        return {name: value for name, value in changed.items() if value != parameters[name].default}
 
     @property
     def digest(self) -> str:
@@ -202,7 +214,7 @@ class Notebook:
 
 
 def _does(code: str) -> Any:
-    """What a cell does, without comments; text that stands alone is kept, as it may be what the cell shows."""
+    """What a cell does, without comments; text that stands alone is kept: the cell may show it."""
     try:
         return [shape(statement) for statement in ast.parse(code).body]
     except SyntaxError:  # with magics it is no Python
@@ -250,7 +262,7 @@ def _steady(value: Any) -> Any:
 
 
 def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A copy of an executed notebook without what changes from run to run: times, ids, addresses, progress bars."""
+    """A copy of an executed notebook without times, ids, addresses and progress bars."""
     steady = copy.deepcopy(notebook)
     steady.metadata = nbformat.from_dict(_METADATA)
     for index, cell in enumerate(steady.cells):

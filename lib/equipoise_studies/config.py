@@ -1,14 +1,16 @@
-"""The config of a study: the data, systems and sizes that a chapter is run with, and the steps that record them."""
+"""The config of a study: data, systems and sizes, and the steps that record them."""
 
 from __future__ import annotations
 
 import dataclasses
-import types
+import json
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+import pydantic
 
 from equipoise import plain_yaml
 from equipoise.files import read_yaml
@@ -18,9 +20,33 @@ from equipoise_compendium.report import Basis
 
 Config = TypeVar("Config")
 StandsFor = Literal["replica", "thesis"]
-"""The thesis: its own data and models, whose results are compared with the printed cells; or a replica of it."""
+"""The thesis: its data and models, whose results are compared with printed cells; or a replica."""
 
-_KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+# --- what a config may say ------------------------------------------------------------------------
+
+
+@typing.dataclass_transform(frozen_default=True)
+def settings(kind: type[Config]) -> type[Config]:
+    """Make a class a frozen dataclass whose fields are checked by pydantic; it takes no others."""
+    # Strict: no number is read from text. Of JSON, as `read_config` gives it, a list is a tuple.
+    config = pydantic.ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    checked = pydantic.dataclasses.dataclass(frozen=True, config=config)(kind)
+    return typing.cast(type[Config], checked)
+
+
+def _beside_config(path: Path, info: pydantic.ValidationInfo) -> Path:
+    """Where a file that a config names lies."""
+    if info.context is None:
+        return path  # of an object made in Python
+    if path.parts[:1] == ("data",):
+        return project.root() / path
+    folder: Path = info.context["folder"]
+    return folder / path
+
+
+NamedFile = Annotated[Path, pydantic.AfterValidator(_beside_config)]
+"""A file beside the config, or, if its name begins with ``data/``, of the repository's data."""
 
 
 def config_path(study: str, name: str) -> Path:
@@ -30,23 +56,84 @@ def config_path(study: str, name: str) -> Path:
     folder = project.root() / "data" / "studies" / study
     path = folder / f"{name}.yaml"
     if not path.is_file():
-        there = ", ".join(sorted(one.stem for one in folder.glob("*.yaml")))
-        raise refused(name, "no config of that name", f"{there}, or a file that ends in .yaml")
+        names = ", ".join(sorted(config.stem for config in folder.glob("*.yaml")))
+        raise refused(name, "no config of that name", f"{names}, or a file that ends in .yaml")
     return path
 
 
 def read_config(path: Path, kind: type[Config]) -> Config:
-    """Read a config; ``kind`` is a dataclass, whose fields, their types and defaults say what is wanted.
+    """Read a config of a kind made by `settings`, whose fields say what is wanted.
 
-    A file that is named (a field of type Path) lies beside the config unless its path is absolute,
-    or among the repository's data if it begins with ``data/``. Raises InputError with every
-    problem.
+    Raises InputError with every problem.
     """
-    reader = _Reader(path)
-    read = reader.value(read_yaml(path, plain_yaml.Values), kind, "")
-    reader.problems.refuse()
+    content = read_yaml(path, plain_yaml.Values)
+    checker = pydantic.TypeAdapter(kind)
+    try:
+        config = checker.validate_json(json.dumps(content), context={"folder": path.parent})
+    except pydantic.ValidationError as error:
+        problems = Problems()
+        for mistake in error.errors():
+            column = _written(mistake["loc"]) or None
+            problems.add(path, None, column, *_found_and_wanted(mistake, kind))
+        raise InputError(problems) from None
     project.noted(path)
-    return typing.cast(Config, read)
+    return config
+
+
+# --- what is wrong with one, in our words ---------------------------------------------------------
+
+_WANTED = {
+    "string_type": "text",
+    "path_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "names with their values",
+    "dataclass_type": "names with their values",
+}
+
+
+def _written(place: Sequence[str | int]) -> str:
+    """A place in a config as one would write it: ``systems.tilde.training[0].epochs``."""
+    words = ""
+    for step in place:
+        words += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return words.removeprefix(".")
+
+
+def _found_and_wanted(mistake: Any, kind: type) -> tuple[str, str]:
+    """What pydantic found at a place, and what is wanted there."""
+    match mistake["type"]:
+        case "missing":
+            return "nothing", "a value"
+        case "unexpected_keyword_argument":
+            names = ", ".join(_settings_at(mistake["loc"][:-1], kind))
+            return "a setting that is not known", f"one of {names}"
+        case "value_error":
+            return str(mistake["ctx"]["error"]), "settings that fit together"
+        case "literal_error":
+            words = mistake["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+            return shown(str(mistake["input"])), f"one of {words}"
+        case name:
+            wanted = _WANTED.get(name, mistake["msg"].removeprefix("Input should be "))
+            return shown(str(mistake["input"])), wanted
+
+
+def _settings_at(place: Sequence[str | int], kind: Any) -> list[str]:
+    """Names of the settings that a place of a config may have."""
+    for step in place:
+        if dataclasses.is_dataclass(kind):
+            kind = typing.get_type_hints(kind)[str(step)]
+        else:
+            kind = typing.get_args(kind)[-1]  # the values of a dictionary
+        alternatives = [part for part in typing.get_args(kind) if dataclasses.is_dataclass(part)]
+        if alternatives and type(None) in typing.get_args(kind):
+            kind = alternatives[0]
+    return [setting.name for setting in dataclasses.fields(kind)]
+
+
+# --- the configs of all chapters ------------------------------------------------------------------
 
 
 def recorded(path: Path, chapter: str) -> Path:
@@ -56,7 +143,7 @@ def recorded(path: Path, chapter: str) -> Path:
     return project.noted(path)
 
 
-@dataclass(frozen=True)
+@settings
 class ChapterConfig:
     """What the configs of all chapters say.
 
@@ -81,88 +168,6 @@ class ChapterConfig:
     def figure_basis(self) -> Basis:
         """The same of a figure, which prints no numbers."""
         return "derived" if self.stands_for == "thesis" else "replica"
-
-
-class _Reader:
-    """Turns plain values into what type hints say, and collects what does not fit."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.problems = path, Problems()
-
-    def _wrong(self, place: str, found: object, wanted: str) -> None:
-        self.problems.add(self.path, None, place or None, shown(str(found)), wanted)
-
-    def value(self, given: Any, hint: Any, place: str) -> Any:
-        """The value that a hint asks for."""
-        origin, parts = typing.get_origin(hint), typing.get_args(hint)
-        if dataclasses.is_dataclass(hint):
-            return self._fields(given, typing.cast(type, hint), place)
-        if origin in (typing.Union, types.UnionType):
-            return None if given is None else self.value(given, parts[0], place)
-        if origin is Literal:
-            if given not in parts:
-                self._wrong(place, given, f"one of {', '.join(map(str, parts))}")
-            return given
-        if origin is dict:
-            return {
-                key: self.value(one, parts[1], f"{place}.{key}")
-                for key, one in self._mapping(given, place).items()
-            }
-        if origin is tuple:
-            if not isinstance(given, list):
-                self._wrong(place, given, "a list")
-                return ()
-            return tuple(
-                self.value(one, parts[0], f"{place}[{number}]") for number, one in enumerate(given)
-            )
-        if hint is Path:
-            named = Path(self.value(given, str, place) or "")
-            return (
-                project.root() / named if named.parts[:1] == ("data",) else self.path.parent / named
-            )
-        if hint is float and type(given) is int:
-            return float(given)
-        if type(given) is not hint:
-            self._wrong(place, given, _KINDS[hint])
-        return given
-
-    def _mapping(self, given: Any, place: str) -> Mapping[str, Any]:
-        if isinstance(given, dict):
-            return given
-        self._wrong(place, given, "names with their values")
-        return {}
-
-    def _fields(self, given: Any, kind: type, place: str) -> Any:
-        known, hints = (
-            {one.name: one for one in dataclasses.fields(kind)},
-            typing.get_type_hints(kind),
-        )
-        given, at = self._mapping(given, place), f"{place}." if place else ""
-        for name in [name for name in given if name not in known]:
-            self._wrong(f"{at}{name}", "a setting that is not known", f"one of {', '.join(known)}")
-        values = {
-            name: self.value(given[name], hints[name], f"{at}{name}")
-            for name in known
-            if name in given
-        }
-        lacking = [
-            name
-            for name, one in known.items()
-            if name not in given
-            and one.default is dataclasses.MISSING
-            and one.default_factory is dataclasses.MISSING
-        ]
-        for name in lacking:
-            self._wrong(f"{at}{name}", "nothing", "a value")
-        if lacking or self.problems:
-            return None
-        try:
-            return kind(**values)
-        except ValueError as error:
-            self.problems.add(
-                self.path, None, place or None, str(error), "settings that fit together"
-            )
-            return None
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -192,29 +197,33 @@ class Step:
 
 def told(steps: Iterable[Step]) -> str:
     """What each step wants, has, and lacks, and how long the rest takes, in lines for people."""
-    lines, seconds = [], 0.0
+    lines = []
+    seconds = 0.0
     for step in steps:
-        wanted = "an unknown number" if step.wanted is None else f"{step.wanted:,}"
-        line = f"{step.name}: {step.done:,} of {wanted} {step.unit} recorded"
-        if step.seconds and step.wanted is not None and not step.finished:
-            seconds += (left := step.seconds * (step.wanted - step.done))
-            line += f"; the rest takes about {left / 60:.0f} min"
-        elif step.seconds and not step.finished:
-            line += f"; about {step.seconds * 1000 / 60:.1f} min for 1,000"
-        lines += [line, *(f"    wanted first: {lack}" for lack in step.lacks)]
-    return "\n".join(
-        [*lines, f"All that is known together: about {seconds / 60:.0f} min." if seconds else ""]
-    ).strip()
+        number = "an unknown number" if step.wanted is None else f"{step.wanted:,}"
+        line = f"{step.name}: {step.done:,} of {number} {step.unit} recorded"
+        if step.seconds and not step.finished:
+            if step.wanted is None:
+                line += f"; about {step.seconds * 1000 / 60:.1f} min for 1,000"
+            else:
+                remaining = step.seconds * (step.wanted - step.done)
+                line += f"; the rest takes about {remaining / 60:.0f} min"
+                seconds += remaining
+        lines.append(line)
+        lines += [f"    wanted first: {lack}" for lack in step.lacks]
+    if seconds:
+        lines.append(f"All that is known together: about {seconds / 60:.0f} min.")
+    return "\n".join(lines).strip()
 
 
 def carry_out(steps: Iterable[Step], say: Callable[[str], None]) -> None:
-    """Run the steps that are not finished, one after the other; refuses before the first where any lacks something."""
-    steps = [step for step in steps if not step.finished]
-    problems = [
-        Problem(step.name, None, None, "not at hand", lack) for step in steps for lack in step.lacks
-    ]
-    if problems:
-        raise InputError(problems)
-    for step in steps:
+    """Run the steps that are not finished; refuses before the first where any lacks something."""
+    unfinished = [step for step in steps if not step.finished]
+    problems = Problems()
+    for step in unfinished:
+        for lack in step.lacks:
+            problems.append(Problem(step.name, None, None, "not at hand", lack))
+    problems.refuse()
+    for step in unfinished:
         say(f"{step.name}: {step.unit}")
         step.run()

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,15 +64,16 @@ shares = st.lists(st.floats(0.01, 1), min_size=4, max_size=4).map(
 )
 
 
-@pytest.mark.parametrize("name", ["JSD", "NVD", "NMD", "RNOD"])
+@pytest.mark.parametrize("name", divergences.DIVERGENCES)
 @given(achieved=shares, target=shares)
 def test_divergences_keep_their_range_and_reach_their_ideal(
     name: str, achieved: Any, target: Any
 ) -> None:
-    function: Callable[..., Any] = BY_NAME[name].function
-    assert BY_NAME[name].range.startswith("0 to 1")
+    function = divergences.DIVERGENCES[name].function
+    (measure,) = (measure for measure in MEASURES if measure.function is function)
+    assert measure.range.startswith("0 to 1")
     assert 0 <= function(achieved, target) <= 1
-    assert function(target, target) == pytest.approx(float(BY_NAME[name].ideal), abs=1e-6)
+    assert function(target, target) == pytest.approx(float(measure.ideal), abs=1e-6)
 
 
 @given(magnitudes=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

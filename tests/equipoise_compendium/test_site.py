@@ -19,7 +19,7 @@ from equipoise import catalogue
 from equipoise_compendium import ledger, printed, project
 from equipoise_compendium.site import markup, serve
 from equipoise_compendium.site import pages as site
-from site_pages import HOSTILE, HTML, PAGES, PARSED, SITE, SYMBOLS, Page, formulas_of
+from site_pages import HOSTILE, HTML, PAGES, PARSED, SITE, Page, formulas_of
 
 # --- pages ----------------------------------------------------------------------------------------
 
@@ -234,12 +234,9 @@ def letters_of(tex: str) -> set[str]:
 
 
 def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
-    assert set(SYMBOLS["measure"]) == {measure.name for measure in catalogue.MEASURES}
     page = PAGES["measures.html"].decode()
     for measure in catalogue.MEASURES:
-        known = set().union(
-            *map(letters_of, SYMBOLS.loc[SYMBOLS["measure"] == measure.name, "symbol"])
-        )
+        known = set().union(*(letters_of(symbol) for symbol, _ in measure.symbols))
         known |= {letter for name in known for letter in name} | set(
             re.findall("[A-Za-z]+", measure.name)
         )
@@ -249,7 +246,7 @@ def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
         assert measure.example.splitlines()[0][4:40].replace("'", "&#39;") in page.replace(
             "&#34;", '"'
         )
-        assert [option.name for option in measure.options if not measure.told(option)] == []
+        assert [option.name for option in measure.options if not measure.explained(option)] == []
     assert "the largest TED that any list can have" in page
 
 

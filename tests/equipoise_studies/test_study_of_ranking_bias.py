@@ -282,11 +282,11 @@ def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_the
             {"stands_for": "truth"},
             "column stands_for: found 'truth', wanted one of replica, thesis",
         ),
-        ({"basline": "x"}, "column basline: found 'a setting that is not known'"),
+        ({"basline": "x"}, "column basline: found a setting that is not known"),
         ({"depth": "deep"}, "column depth: found 'deep', wanted a whole number"),
         (
             {"rankers": {"x": {"kind": "bm25"}}},
-            "column rankers.x.about: found 'nothing', wanted a value",
+            "column rankers.x.about: found nothing, wanted a value",
         ),
         ({"rankers": {"x": {"kind": "dense", "about": "y"}}}, "dense has a model"),
         (

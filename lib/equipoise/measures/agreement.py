@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.attributes import AttributeSet
-from equipoise.declare import defaults_of, measure
+from equipoise.declare import checked, measure
 from equipoise.measures.annotator_pairs import AnnotatorPair
-from equipoise.measures.gfrc import gfrc
+from equipoise.measures.gfrc import GAINS, gfrc
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import NuggetTable
 
@@ -74,6 +74,12 @@ def krippendorff_alpha(labels: ArrayLike, kind: Literal["nominal", "ordinal"] = 
         \alpha = 1 - (n - 1)
         \frac{\sum_{c,k} o_{ck} \delta_{ck}}{\sum_{c,k} n_c n_k \delta_{ck}}, \qquad
         \delta_{ck} = [c \ne k] \text{ or } \Bigl(\sum_{g=c}^{k} n_g - \frac{n_c + n_k}{2}\Bigr)^2
+
+    - :math:`o_{ck}`: how often two annotators of one unit give values c and k
+    - :math:`c, k, g`: values
+    - :math:`n_c, n_k, n_g, n`: how often a value is given, and all of them
+    - :math:`\delta_{ck}`: distance of two values: the first form for nominal, the second for
+      ordinal ones
 
     Parameters
     ----------
@@ -128,6 +134,11 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     .. math:: \kappa = \frac{p_o - p_e}{1 - p_e}, \qquad p_o = \frac{1}{n} \sum_i [a_i = b_i]
 
     with p_e the sum over labels of the product of both annotators' shares.
+
+    - :math:`a_i, b_i`: what the two annotators say of unit i
+    - :math:`n`: number of units
+    - :math:`p_o, p_e`: share on which they agree, and the share expected by chance from how
+      often each says what
 
     Parameters
     ----------
@@ -305,14 +316,14 @@ def _drawn_scores(
     return pd.concat(keys).drop(columns="value"), np.concatenate(batches)
 
 
-@defaults_of(gfrc)
+@checked
 def annotator_agreement(
     first: NuggetTable,
     second: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    gains: options.Gains,
-    max_level: options.MaxLevel,
+    gains: options.Gains = GAINS,
+    max_level: options.MaxLevel = 2,
     level: options.Level = 0.95,
     draws: options.Draws = 999,
     seed: options.Seed = 0,

@@ -39,8 +39,8 @@ from equipoise import options
 from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import judge
-from equipoise.declare import checked, defaults_of, measure
-from equipoise.divergences import DIVERGENCES, distribution_similarity
+from equipoise.declare import checked, measure
+from equipoise.divergences import distribution_similarity, refuse_order
 from equipoise.measures.group_fairness import UTILITY, each_weight, tidy_scores
 from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
 from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
@@ -96,6 +96,9 @@ UTILITIES: Mapping[str, Utility] = MappingProxyType(
 )
 """The utilities of the campaign by the name of their NCU measure."""
 
+_GAINS = MappingProxyType({1: 1.0, 2: 3.0})
+_SIMILARITIES = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")})
+
 
 def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None = None) -> Floats:
     r"""Mean group membership of the documents from rank 1 to each rank.
@@ -141,6 +144,12 @@ def gfr_components(
     .. math::
         \Bigl( \sum_k Decay(L, k) Utility(L, k), \;
         \sum_k Decay(L, k) DistrSim^1(L, k), \; \ldots \Bigr)
+
+    - :math:`L, k`: a ranked list, and the rank at which users stop
+    - :math:`Decay(L, k)`: share of the users who stop at rank k
+    - :math:`Utility(L, k)`: what they have by then, such as ERR's reciprocal rank or iRBU's
+    - :math:`DistrSim^m(L, k)`: similarity of the groups met by then to the target, for
+      attribute set m
 
     Parameters
     ----------
@@ -193,6 +202,11 @@ def gfr(
     r"""Combine expected utility and expected DistrSim into GFR.
 
     .. math:: GFR(L) = \sum_{m=0}^{M} w_m C_m(L), \quad \sum_m w_m = 1
+
+    - :math:`L`: a ranked list
+    - :math:`C_m(L)`: expected utility (m = 0), and expected DistrSim of attribute set m
+    - :math:`w_m`: weight of that part; they sum to 1
+    - :math:`M`: number of attribute sets
 
     Parameters
     ----------
@@ -252,11 +266,7 @@ def _check_divergences(
         raise ValueError(
             f"no divergence is given for {' and '.join(without_divergence)} attribute sets"
         )
-    ordinal = [name for name in similarities.get("nominal", ()) if DIVERGENCES[name].ordinal]
-    if ordinal:
-        raise ValueError(
-            f"{', '.join(ordinal)} would depend on the order of nominal groups; take jsd or nvd"
-        )
+    refuse_order(similarities.get("nominal", ()))
 
 
 @dataclass(frozen=True)
@@ -361,7 +371,7 @@ def gfr_table(
     memberships: Any = MappingProxyType({}),
     attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
-    gains: options.LevelGains = MappingProxyType({1: 1.0, 2: 3.0}),
+    gains: options.LevelGains = _GAINS,
     cutoff: options.Cutoff = 20,
     order: options.Order = "file",
     unjudged: options.Unjudged = "nonrelevant",
@@ -369,9 +379,7 @@ def gfr_table(
     absent: options.Absent = "zero",
     decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
-    similarities: options.Similarities = MappingProxyType(
-        {"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}
-    ),
+    similarities: options.Similarities = _SIMILARITIES,
     by_group: options.ByGroup = False,
     weights: options.Weights | None = None,
     decimals: options.Decimals | None = None,
@@ -384,6 +392,14 @@ def gfr_table(
     mean of iRBU, of GF-JSD of each nominal and of GF-RNOD of each ordinal attribute set of the
     topic. ``GFR-iRBU`` without any attribute set is NCU. ``ERR(group=large)`` is the part of ERR
     that the documents of a group bring; of a set's groups they sum to ERR.
+
+    - :math:`L, k`: a ranked list, and the rank at which users stop
+    - :math:`Decay(L, k)`: share of the users who stop at rank k
+    - :math:`Utility(L, k)`: what they have by then
+    - :math:`DistrSim^m(L, k)`: similarity of the groups met by then to the target, for
+      attribute set m
+    - :math:`w_0, w_m`: weights of utility and of attribute set m; they sum to 1
+    - :math:`M`: number of attribute sets
 
     Parameters
     ----------
@@ -473,21 +489,21 @@ def gfr_table(
     return tidy_scores(places, dict(zip(scores, values.T, strict=True)), seen_at_places)
 
 
-@defaults_of(gfr_table)
+@checked
 def gfr_clusters(
     runs: Any,
     qrels: Any,
     memberships: Any = MappingProxyType({}),
     attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
-    gains: options.LevelGains,
-    cutoff: options.Cutoff,
-    order: options.Order,
-    unjudged: options.Unjudged,
-    unrepresented: options.Unrepresented,
-    decay: Decay | None,
-    utilities: Mapping[str, Utility],
-    similarities: options.Similarities,
+    gains: options.LevelGains = _GAINS,
+    cutoff: options.Cutoff = 20,
+    order: options.Order = "file",
+    unjudged: options.Unjudged = "nonrelevant",
+    unrepresented: options.Unrepresented = "uniform",
+    decay: Decay | None = None,
+    utilities: Mapping[str, Utility] = UTILITIES,
+    similarities: options.Similarities = _SIMILARITIES,
 ) -> pd.DataFrame:
     """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
 

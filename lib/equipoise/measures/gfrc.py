@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise import options
 from equipoise.arrays import Floats, Integers, cumulative_sums, ratio, starts
 from equipoise.attributes import AttributeSet
-from equipoise.declare import checked, defaults_of, measure
+from equipoise.declare import checked, measure
 from equipoise.measures.group_fairness import (
     column_names,
     fairness_columns,
@@ -47,11 +47,12 @@ from equipoise.options import (
 
 _FAMILY = "Conversations: GFRC and GFRC2"
 declared = partial(measure, family=_FAMILY, range="0 to 1", ideal="1", direction="higher is better")
-_GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+"""L1 and L2 as gfrc has them."""
 
 
 @checked
-def gain_values(levels: ArrayLike, gains: Gains = _GAINS, max_level: MaxLevel = 2) -> Floats:
+def gain_values(levels: ArrayLike, gains: Gains = GAINS, max_level: MaxLevel = 2) -> Floats:
     r"""Gain of each nugget from its relevance level.
 
     .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
@@ -82,6 +83,10 @@ def nugget_weights(
 
     .. math:: pw(n) = \max(0, 1 - (WC(n) - 1) / L) \quad\text{(one-based)}, \qquad
               pw(n) = \max(0, 1 - WC(n) / L) \quad\text{(zero-based)}
+
+    - :math:`n`: a nugget
+    - :math:`WC(n)`: its last word, counted from the conversation's first
+    - :math:`L`: patience, the words a user is willing to read
 
     Parameters
     ----------
@@ -127,6 +132,13 @@ def relevance(
     r"""R score of every conversation: gains discounted by position, over a normaliser.
 
     .. math:: R(C) = \frac{1}{\mathcal N} \sum_i \sum_j pw(n_{ij})\, g(n_{ij})
+
+    - :math:`C`: a conversation
+    - :math:`n_{ij}`: nugget j of turn i
+    - :math:`pw`: the position-based weight above
+    - :math:`g`: gain of the nugget, by its relevance level
+    - :math:`\mathcal N`: normaliser, the sum that a conversation made of nuggets alone would
+      have: (L + 1) / 2 for patience L
 
     The normaliser is that of a conversation in which every word is a nugget: (L + 1) / 2, or, with
     ``zero-based-own-normaliser``, (L - 1) / 2.
@@ -221,7 +233,7 @@ def gfrc(
     attributes: Mapping[str, AttributeSet],
     *,
     patience: Patience = 1250,
-    gains: Gains = _GAINS,
+    gains: Gains = GAINS,
     max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
     distribution: options.Distribution = "independent",
@@ -240,6 +252,15 @@ def gfrc(
     .. math:: GF(C) = \frac{1}{\mathcal N'} \sum_i PW(S_i) \sum_m w_m DistrSim^m(D^m(S_i) \| D^m_*),
     \qquad
               GFRC = \alpha R + (1 - \alpha) GF
+
+    - :math:`C, S_i`: a conversation, and its system turn i
+    - :math:`PW(S_i)`: weight of the turn; 1 in the papers
+    - :math:`\mathcal N'`: normaliser, the sum of these weights
+    - :math:`w_m`: weight of attribute set m
+    - :math:`DistrSim^m`: similarity of two distributions over the groups of attribute set m
+    - :math:`D^m, D^m_*`: what the nuggets of the turn achieve, and the target
+    - :math:`R, \alpha`: the R score above, and its weight; by default it weighs as much as one
+      attribute set
 
     Parameters
     ----------
@@ -331,17 +352,17 @@ def gfrc(
     return tidy_scores(nuggets.conversations, scores)
 
 
-@defaults_of(gfrc)
+@checked
 def turns(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    distribution: options.Distribution,
-    ordinal: Ordinal,
-    nominal: Nominal,
-    duplicates: Duplicates,
-    patience: Patience,
-    beyond_patience: options.BeyondPatience,
+    distribution: options.Distribution = "independent",
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    duplicates: Duplicates = "nonrelevant",
+    patience: Patience = 1250,
+    beyond_patience: options.BeyondPatience = "counted",
 ) -> pd.DataFrame:
     """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
 
@@ -359,15 +380,15 @@ def turns(
     return table
 
 
-@defaults_of(gfrc)
+@checked
 def nugget_scores(
     nuggets: NuggetTable,
     *,
-    patience: Patience,
-    gains: Gains,
-    max_level: MaxLevel,
-    position_weight: PositionWeight,
-    duplicates: Duplicates,
+    patience: Patience = 1250,
+    gains: Gains = GAINS,
+    max_level: MaxLevel = 2,
+    position_weight: PositionWeight = "one-based",
+    duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
 

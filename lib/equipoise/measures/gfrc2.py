@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise import options
 from equipoise.arrays import Floats, cumulative_sums, ranks, ratio
 from equipoise.attributes import AttributeSet
-from equipoise.declare import defaults_of
+from equipoise.declare import checked
 from equipoise.measures.gfrc import declared
 from equipoise.measures.group_fairness import (
     UTILITY,
@@ -45,6 +45,12 @@ def graded_nugget_precision(
 
     .. math:: GNP(wc) = \frac{GWCrel(wc)}{WCnonrel(wc) + GWCrel(wc)}, \qquad
               GWCrel(wc) = \sum_l l \cdot WCrel_l(wc)
+
+    - :math:`wc`: a word position, the end of a relevant nugget
+    - :math:`WCrel_l(wc)`: words up to there that belong to nuggets of level l
+    - :math:`l`: relevance level
+    - :math:`GWCrel(wc)`: the same words, each times its level
+    - :math:`WCnonrel(wc)`: words up to there that belong to no relevant nugget
 
     Parameters
     ----------
@@ -138,6 +144,12 @@ def gfrc2(
     .. math:: GFRC2 = \sum_{uc} Prob(uc)\, Experience(uc), \qquad Prob(wc) = 1 / L \text{ where a
     relevant nugget ends}
 
+    - :math:`uc, wc`: a user cluster: those who leave at the end of one relevant nugget, word wc
+    - :math:`Prob(uc)`: share of the users in it; Prob(wc) where it leaves at word wc
+    - :math:`Experience(uc)`: weighted mean of GNP and the DistrSim of each attribute set at
+      that place; EGNP and EGF are the same sum over one of them alone
+    - :math:`L`: patience, the words a user is willing to read
+
     Other stop models and utilities are those of `equipoise.measures.stop_models`, or functions of
     its `Places`. The gains serve them; words and GNP need none.
 
@@ -214,20 +226,20 @@ def gfrc2(
     return tidy_scores(nuggets.conversations, scores)
 
 
-@defaults_of(gfrc2)
+@checked
 def user_clusters(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
     *,
-    patience: Patience,
-    ordinal: Ordinal,
-    nominal: Nominal,
-    weights: Weights | None,
-    duplicates: Duplicates,
-    stop_model: options.StopModel,
-    utility: options.Utility,
-    gains: Gains,
-    max_level: MaxLevel,
+    patience: Patience = 1000,
+    ordinal: Ordinal = "rnod",
+    nominal: Nominal = "jsd",
+    weights: Weights | None = None,
+    duplicates: Duplicates = "nonrelevant",
+    stop_model: options.StopModel = "words",
+    utility: options.Utility = "gnp",
+    gains: Gains = "exponential",
+    max_level: MaxLevel = 2,
 ) -> pd.DataFrame:
     r"""The user clusters of every conversation, as in gfrc2's Tables 1 and 2.
 

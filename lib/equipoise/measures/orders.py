@@ -62,6 +62,11 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
 
     .. math:: wins(a, b) = \frac{|\{\pi : M_a(\pi) > M_b(\pi)\}|}{|\{\pi\}|}
 
+    - :math:`a, b`: two systems
+    - :math:`\pi`: an order of the utterances of a conversation
+    - :math:`M_a(\pi)`: score of system a on that order
+    - :math:`wins`: share of the orders on which a scores higher than b
+
     Parameters
     ----------
     scores : DataFrame, columns run, topic, permutation, value
@@ -129,6 +134,9 @@ def ranking_stability(
     the reference.
 
     .. math:: \tau = \frac{\#\text{concordant} - \#\text{discordant}}{K (K - 1) / 2}
+
+    - :math:`\tau`: Kendall's correlation of two rankings of the systems: those of two orders
+    - :math:`K`: number of systems
 
     Parameters
     ----------

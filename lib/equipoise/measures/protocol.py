@@ -33,6 +33,13 @@ def shares(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats, Floats]
         average = \frac{useful_1 + useful_2}{2}, \quad
         recovery = \frac{|\{i : \neg o_{i1} \wedge o_{i2}\}|}{|\{i : \neg o_{i1}\}|}
 
+    - :math:`i, n`: a topic, and the number of topics
+    - :math:`t`: round, 1 or 2
+    - :math:`o_{it}`: whether the answer to topic i in round t was useful
+    - :math:`useful_t`: share of the topics with a useful answer in round t
+    - :math:`average, recovery`: the mean of the two, and the share of failed first answers that
+      the second mends
+
     Parameters
     ----------
     first, second : array_like of bool, shaped (..., topics)

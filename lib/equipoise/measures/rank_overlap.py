@@ -165,6 +165,10 @@ def rbo(
 
     .. math:: RBO(S, T, p) = (1 - p) \sum_{d=1}^{\infty} p^{d-1} \frac{|S_{:d} \cap T_{:d}|}{d}
 
+    - :math:`S, T`: two rankings
+    - :math:`p`: persistence: the probability of going on to the next rank
+    - :math:`d`: depth; the bars hold the first d documents of each
+
     Parameters
     ----------
     first, second : array_like of int, shaped (pairs, depth)
@@ -291,6 +295,14 @@ def crbo(
     r"""Counterfactually estimated rank-biased overlap of a collection and its counterfactual.
 
     .. math:: CRBO(q) = RBO\bigl(L_q(\text{collection}),\, L_q(\text{counterfactual}),\, p\bigr)
+
+    - :math:`q`: a query
+    - :math:`L_q`: its ranking of the collection, and of the collection with the terms of the
+      groups exchanged
+    - :math:`collection, counterfactual`: the texts as they are, and with the groups' terms
+      exchanged
+    - :math:`p`: persistence of RBO
+    - :math:`RBO`: rank-biased overlap above
 
     Parameters
     ----------

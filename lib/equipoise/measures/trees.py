@@ -325,6 +325,12 @@ def expected_scores(scores: pd.DataFrame, trees: ConversationTrees) -> pd.DataFr
         P(l) = \prod_{v \text{ on the way to } l} P(v \mid
         parent(v))
 
+    - :math:`l`: a leaf: the end of one way through the tree
+    - :math:`C_l`: the conversation on that way
+    - :math:`M, E[M]`: any score of a conversation; E[M] is what a user can expect of it
+    - :math:`v, parent(v)`: a turn on the way, and the one before it
+    - :math:`P(l)`: probability that a user takes that way
+
     Parameters
     ----------
     scores : DataFrame, columns run, topic, attribute, measure, value

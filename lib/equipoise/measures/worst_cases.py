@@ -68,6 +68,9 @@ def worst_cases(
         CVaR_\alpha = \frac{1}{\alpha} \int_0^\alpha q(u)\, du, \quad
         q \text{ the quantiles of the score, worst first}
 
+    - :math:`\alpha`: share of the cases that counts as the worst
+    - :math:`q, u`: q(u) is the score below which the share u of the cases lies, worst first
+
     Parameters
     ----------
     scores : DataFrame

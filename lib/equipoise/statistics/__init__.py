@@ -1,4 +1,4 @@
-"""Comparing systems over the units that all are scored on: tests, intervals, and how many units it takes.
+"""Comparing systems over the units that all are scored on: tests, intervals, sample sizes.
 
 Scores come as a tidy table with one row per system and unit of observation; distributions and most
 resampling are SciPy's. A row whose topic is empty is a mean, and no test takes it for a topic.
@@ -17,24 +17,33 @@ from equipoise.statistics.agreement_of_measures import (
     discriminative_power,
     share_significant,
 )
-from equipoise.statistics.intervals import bootstrap_interval, finite, resampled, units_to_decide
+from equipoise.statistics.intervals import (
+    bootstrap_interval,
+    finite,
+    percentile_interval,
+    resampled,
+    units_to_decide,
+)
 from equipoise.statistics.leaderboards import Comparison, compare_systems, leaderboard
 from equipoise.statistics.pairs import compare_pairs, corrected, topic_by_run
 from equipoise.statistics.topic_set_size import power_of_anova, topic_set_size, topics_needed
 
 __all__ = [
+    "Comparison",
     "bootstrap_interval",
     "compare_pairs",
+    "compare_systems",
     "corrected",
+    "correlations",
+    "discriminative_power",
     "finite",
-    "resampled",
-    "units_to_decide",
-]
-__all__ += ["Comparison", "compare_systems", "correlations", "discriminative_power", "leaderboard"]
-__all__ += [
+    "leaderboard",
+    "percentile_interval",
     "power_of_anova",
+    "resampled",
     "share_significant",
     "topic_by_run",
     "topic_set_size",
     "topics_needed",
+    "units_to_decide",
 ]

@@ -11,34 +11,61 @@ from scipy import stats
 
 from equipoise.arrays import Floats, Integers
 
-_ROOM = 2**21  # numbers that resampling holds at once
+_BATCH = 2**21  # numbers that resampling holds at once
 
 
 def finite(values: ArrayLike, what: str) -> Floats:
     """The values as floats; NaN and infinity are refused, ``what`` says of what."""
     array = np.asarray(values, dtype=np.float64)
-    if len(wrong := np.flatnonzero(~np.isfinite(array))):
+    places = np.flatnonzero(~np.isfinite(array))
+    if len(places):
         raise ValueError(
-            f"{what}: {len(wrong)} not finite (the first at place {wrong[0]}); leave out or judge them"
+            f"{what}: {len(places)} not finite (the first at place {places[0]}); "
+            "leave out or judge them"
         )
     return array
 
 
 def batches(draws: int, size: int) -> Iterator[int]:
-    """How many draws to make at a time, so that what they hold stays bounded; no draw depends on it."""
-    most = max(_ROOM // size, 1)
-    yield from (min(most, draws - done) for done in range(0, draws, most))
+    """How many draws to make at a time, to bound what they hold; no draw depends on it."""
+    most = max(_BATCH // size, 1)
+    for start in range(0, draws, most):
+        yield min(most, draws - start)
 
 
-def _ends(columns: Floats, rng: np.random.Generator, level: float, resamples: int) -> Floats:
-    """Ends of the intervals of the means of values shaped (columns, units), for all columns from the same draws."""
-    found = []
-    for size in batches(resamples, columns.shape[1]):
-        units = rng.integers(columns.shape[1], size=(size, columns.shape[1]))
-        found.append([column.take(units, mode="clip").mean(axis=1) for column in columns])
-    outside = 100 * (1 - level) / 2
-    ends = np.percentile(np.concatenate(found, axis=1), [outside, 100 - outside], axis=1)
-    return np.where(np.ptp(columns, axis=1) == 0, columns[:, 0], ends).T
+def percentile_interval(samples: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Percentile interval of a statistic from its values in resamples, shaped (resamples,).
+
+    A resample in which the statistic is not defined (NaN) is left out; NaN where it is in none.
+
+    >>> percentile_interval([1, 2, 3, 4, 5, float("nan")], level=0.5)
+    (2.0, 4.0)
+    """
+    values = np.asarray(samples, dtype=np.float64)
+    defined = values[~np.isnan(values)]
+    if defined.size == 0:
+        return math.nan, math.nan
+    tail = 100 * (1 - level) / 2
+    low, high = np.percentile(defined, [tail, 100 - tail]).tolist()
+    return low, high
+
+
+def _mean_intervals(
+    columns: Floats, rng: np.random.Generator, level: float, resamples: int
+) -> Floats:
+    """Intervals, shaped (columns, 2), of the means of (columns, units), from the same draws."""
+    units = columns.shape[1]
+    means = []
+    for size in batches(resamples, units):
+        drawn = rng.integers(units, size=(size, units))
+        means.append([column.take(drawn, mode="clip").mean(axis=1) for column in columns])
+    samples = np.concatenate(means, axis=1)  # (columns, resamples)
+    ends = np.empty((len(columns), 2))
+    for place, column in enumerate(columns):
+        # Equal values have that mean in every resample; summing them may round it.
+        equal = np.ptp(column) == 0
+        ends[place] = column[0] if equal else percentile_interval(samples[place], level)
+    return ends
 
 
 def bootstrap_interval(
@@ -56,7 +83,7 @@ def bootstrap_interval(
     data = finite(values, "values")
     if len(data) < 2:
         raise ValueError(f"a bootstrap needs at least two values, found {len(data)}")
-    low, high = _ends(data[np.newaxis], rng, level, resamples)[0].tolist()
+    low, high = _mean_intervals(data[np.newaxis], rng, level, resamples)[0].tolist()
     return low, high
 
 
@@ -68,19 +95,15 @@ def bootstrap_intervals(
     NaN for a column of fewer than two values, or with one that is not finite. Every column begins
     with the one seed, so that columns of one length are drawn once.
     """
-    data, ends = (
-        [np.asarray(column, dtype=np.float64) for column in columns],
-        np.full((len(columns), 2), np.nan),
-    )
-    for units in {len(column) for column in data if len(column) > 1}:
-        own = [
-            place
-            for place, column in enumerate(data)
-            if len(column) == units and np.isfinite(column).all()
-        ]
-        if own:
-            whole = np.stack([data[place] for place in own])
-            ends[own] = _ends(whole, np.random.default_rng(seed), level, resamples)
+    ends = np.full((len(columns), 2), np.nan)
+    places_by_length: dict[int, list[int]] = {}
+    data = [np.asarray(column, dtype=np.float64) for column in columns]
+    for place, column in enumerate(data):
+        if len(column) > 1 and np.isfinite(column).all():
+            places_by_length.setdefault(len(column), []).append(place)
+    for places in places_by_length.values():
+        same_length = np.stack([data[place] for place in places])
+        ends[places] = _mean_intervals(same_length, np.random.default_rng(seed), level, resamples)
     return ends
 
 
@@ -89,26 +112,27 @@ def resampled(
     units: int,
     rng: np.random.Generator,
     *,
+    level: float = 0.95,
     resamples: int = 1999,
 ) -> tuple[float, float, float]:
-    """A statistic and the ends of its 95 % percentile interval, units (questions, topics) drawn with replacement.
+    """A statistic and its percentile interval, units (questions, topics) drawn with replacement.
 
-    ``statistic`` takes the places of the units drawn, shaped (units,), and returns a number. It
-    clusters: whatever was observed of a unit is drawn with it. SciPy's `scipy.stats.bootstrap`.
+    ``statistic`` takes the places of the units drawn, shaped (units,), and returns a number, NaN
+    where the draw has none. It clusters: whatever was observed of a unit is drawn with it. The
+    interval is widened to hold the statistic. Draws are those of `scipy.stats.bootstrap`.
     """
-    places = np.arange(units)
-    estimate = float(statistic(places))
-    drawn = stats.bootstrap(
-        (places,), statistic, n_resamples=resamples, vectorized=False, method="percentile", rng=rng
-    )
-    low, high = drawn.confidence_interval
-    return estimate, min(float(low), estimate), max(float(high), estimate)
+    estimate = float(statistic(np.arange(units)))
+    samples = np.empty(resamples)
+    for number in range(resamples):
+        samples[number] = statistic(rng.integers(units, size=units))
+    low, high = percentile_interval(samples, level)
+    return estimate, min(low, estimate), max(high, estimate)
 
 
 def units_to_decide(
     n: int, low: float, high: float, gap: float, *, level: float = 0.95, power: float = 0.8
 ) -> int:
-    """Units with which an effect so far from the edge would be told from it in a share ``power`` of the studies.
+    """Units with which a study tells an effect from an edge, ``gap`` away, with this power.
 
     ``low, high``: an interval at the level from n units; it is taken to shrink with the root of the
     units.

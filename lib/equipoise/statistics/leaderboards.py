@@ -1,8 +1,8 @@
-"""Runs held against each other by one measure: their means with intervals, tests, and differences by topic."""
+"""Runs compared by one measure: means with intervals, tests, and differences by topic."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,20 +21,21 @@ from equipoise.options import (
     Unpaired,
 )
 from equipoise.problems import listed, need_columns
-from equipoise.statistics.pairs import compare_pairs, topic_by_run
+from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
 
 
 def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFrame:
-    """The rows of the measures, of all where none are named, with a column ``attribute`` in any case."""
+    """The rows of the measures, by default of all, with a column ``attribute`` in any case."""
     need_columns(scores, ["run", "topic", "measure", "value"])
     if "attribute" not in scores.columns:
         scores = scores.assign(attribute="")
-    if unknown := [name for name in measures if name not in set(scores["measure"])]:
-        raise ValueError(
-            f"no scores of {listed(unknown)}; there are {listed(scores['measure'].unique(), 40)}"
-        )
-    chosen = scores[scores["measure"].isin(measures)] if measures else scores
-    return chosen.astype({"attribute": "str"}).fillna({"attribute": ""})
+    names = scores["measure"].unique().tolist()
+    unknown = [name for name in measures if name not in names]
+    if unknown:
+        raise ValueError(f"no scores of {listed(unknown)}; there are {listed(names, 40)}")
+    if measures:
+        scores = scores[scores["measure"].isin(measures)]
+    return scores.astype({"attribute": "str"}).fillna({"attribute": ""})
 
 
 @checked
@@ -60,11 +61,15 @@ def leaderboard(
     1   a       2   0.3 -0.97  1.57
     """
     wide = topic_by_run(scores, unpaired=unpaired)
-    share = (1 - level) / 2 / (wide.shape[1] if mean_intervals == "simultaneous" else 1)
+    topics, runs = wide.shape
+    tail = (1 - level) / 2
+    if mean_intervals == "simultaneous":
+        tail = tail / runs
     mean = wide.mean()
-    reach = stats.t.isf(share, len(wide) - 1) * wide.std(ddof=1) / np.sqrt(len(wide))
+    error = wide.std(ddof=1) / np.sqrt(topics)
+    reach = stats.t.isf(tail, topics - 1) * error
     table = pd.DataFrame(
-        {"topics": len(wide), "mean": mean, "low": mean - reach, "high": mean + reach}
+        {"topics": topics, "mean": mean, "low": mean - reach, "high": mean + reach}
     )
     return table.sort_values("mean", ascending=False, kind="stable").reset_index(names="run")
 
@@ -109,48 +114,70 @@ def compare_systems(
     `compare_pairs` does, and where the measure has several attribute sets, which are not compared
     apart.
     """
-    names = (
-        scores["measure"].unique().tolist()
-        if measure is None and "measure" in scores.columns
-        else [measure]
-    )
-    if len(names) != 1:
-        raise ValueError(f"name one measure of {listed(names, 40)}")
-    chosen = scores_of(scores, [str(names[0])])
+    measure = _only_measure(scores, measure)
+    chosen = scores_of(scores, [measure])
     need_columns(chosen, by)
-    apart = chosen["attribute"].unique().tolist()
-    if len(apart) > 1 and "attribute" not in by:
+    attributes = chosen["attribute"].unique().tolist()
+    if len(attributes) > 1 and "attribute" not in by:
         raise ValueError(
-            f"{names[0]} has scores of {listed(apart)}: compare them by attribute, or choose one"
+            f"{measure} has scores of {listed(attributes)}: "
+            "compare them by attribute, or choose one"
         )
-    parts: dict[str, list[pd.DataFrame]] = {"leaderboard": [], "comparisons": [], "topics": []}
-    for key, part in chosen.groupby(list(by), sort=False) if by else [((), chosen)]:
-        rng = np.random.default_rng(seed)
-        options: Any = {"level": level, "unpaired": unpaired}
-        board = leaderboard(part, mean_intervals=mean_intervals, **options)
+    boards, comparisons, differences = [], [], []
+    groups = chosen.groupby(list(by), sort=False) if by else [((), chosen)]
+    for key, part in groups:
+        board = leaderboard(part, mean_intervals=mean_intervals, level=level, unpaired=unpaired)
         pairs = compare_pairs(
             part,
             baseline=baseline,
             test=test,
             correction=correction,
+            level=level,
             resamples=resamples,
-            rng=rng,
-            **options,
+            unpaired=unpaired,
+            rng=np.random.default_rng(seed),
         )
-        sure, ahead = pairs[pairs["p_corrected"] <= 1 - level + 1e-12], pairs["difference"] > 0
-        above, below = sure["a"].where(ahead, sure["b"]), sure["b"].where(ahead, sure["a"])
-        beaten = below.groupby(above).agg(" ".join).to_dict()
-        board["better_than"] = [beaten.get(name, "") for name in board["run"]]
-        wide = topic_by_run(part, unpaired=unpaired)
-        against = wide[baseline or board["run"].iloc[0]]
-        long = wide[board["run"]].rename_axis(columns="run").stack().rename("value").reset_index()  # noqa: PD013
-        long["against"] = long["topic"].map(against)
-        long["difference"] = long["value"] - long["against"]
-        long = long[long["run"] != against.name].sort_values("topic", kind="stable")
-        for name, table in (("leaderboard", board), ("comparisons", pairs), ("topics", long)):
-            table = table.reset_index(drop=True)
-            for place, (column, value) in enumerate(zip(by, key if by else (), strict=True)):
-                table.insert(place, column, value)
-            parts[name].append(table)
-    tables = {name: pd.concat(found, ignore_index=True) for name, found in parts.items()}
-    return Comparison(str(names[0]), baseline, **tables)
+        best = str(board["run"].iloc[0])
+        wide = topic_by_run(part, unpaired=unpaired)[board["run"]]
+        group = dict(zip(by, key, strict=True))
+        boards.append(_led_by(group, board.assign(better_than=_beaten_by(board, pairs, level))))
+        comparisons.append(_led_by(group, pairs))
+        differences.append(_led_by(group, _by_topic(wide, baseline or best)))
+    tables = (pd.concat(parts, ignore_index=True) for parts in (boards, comparisons, differences))
+    return Comparison(measure, baseline, *tables)
+
+
+def _only_measure(scores: pd.DataFrame, measure: str | None) -> str:
+    """The measure that is asked for, or the only one that there is."""
+    if measure is not None or "measure" not in scores.columns:
+        return str(measure)
+    names = scores["measure"].unique().tolist()
+    if len(names) != 1:
+        raise ValueError(f"name one measure of {listed(names, 40)}")
+    return str(names[0])
+
+
+def _led_by(group: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    """A table that begins with the columns of its group."""
+    table = table.reset_index(drop=True)
+    for place, (column, value) in enumerate(group.items()):
+        table.insert(place, column, value)
+    return table
+
+
+def _beaten_by(board: pd.DataFrame, pairs: pd.DataFrame, level: float) -> list[str]:
+    """For each run of a leaderboard, the runs that it is significantly above, between blanks."""
+    significant = pairs[pairs["p_corrected"] <= significance(level)]
+    is_first_above = significant["difference"] > 0
+    above = significant["a"].where(is_first_above, significant["b"])
+    below = significant["b"].where(is_first_above, significant["a"])
+    beaten = below.groupby(above).agg(" ".join).to_dict()
+    return [beaten.get(run, "") for run in board["run"]]
+
+
+def _by_topic(wide: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Each score beside that of the reference run for its topic; ``wide``: (topics, runs)."""
+    table = wide.rename_axis(columns="run").stack().rename("value").reset_index()  # noqa: PD013
+    table["against"] = table["topic"].map(wide[reference])
+    table["difference"] = table["value"] - table["against"]
+    return table[table["run"] != reference].sort_values("topic", kind="stable")

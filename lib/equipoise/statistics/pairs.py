@@ -1,24 +1,31 @@
-"""Every pair of systems, or each with a baseline: paired tests, corrected over the comparisons of a table."""
+"""Every pair of systems, or each with a baseline: paired tests, corrected over a table."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Integers
 from equipoise.declare import checked
 from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired
 from equipoise.problems import Note, listed, need_columns
 from equipoise.statistics.intervals import batches
 
-_EQUAL = 1e-9  # statistics that differ by no more, relatively, are equal
-_ROUNDING = (
-    100 * np.finfo(np.float64).eps
-)  # means of signed differences that are closer, relatively, are equal
+# Statistics of two draws that differ by no more, relatively, are equal: sums are rounded.
+_EQUAL = 1e-9
+# The same for means of signed differences, as SciPy has it in its permutation test.
+_ROUNDING = 100 * np.finfo(np.float64).eps
+
+
+def significance(level: float) -> float:
+    """The p up to which a difference is significant at a level; 1 - 0.95 is not quite 0.05."""
+    return 1 - level + 1e-12
 
 
 def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
@@ -69,90 +76,99 @@ def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
 def topic_by_run(
     scores: pd.DataFrame, *, run: str = "run", unit: str = "topic", unpaired: Unpaired = "refuse"
 ) -> pd.DataFrame:
-    """Scores as a matrix, one row for each unit and one column for each system, both sorted; means are left out.
+    """Scores as a matrix, a row for each unit and a column for each system, both sorted.
 
     ``scores``: one row for each system and unit, the score in the column ``value``. A row with an
     empty unit is a mean.
     """
     need_columns(scores, ["value", run, unit])
     scores = scores[scores[unit].notna() & (scores[unit] != "")]
-    if (repeated := scores.duplicated([run, unit])).any():
+    repeated = scores.duplicated([run, unit])
+    if repeated.any():
         cell = scores.loc[repeated, [run, unit]].iloc[0].to_dict()
         raise ValueError(
             f"{int(repeated.sum())} pairs of system and unit are scored twice; the first is {cell}"
         )
     wide = scores.pivot(index=unit, columns=run, values="value").sort_index().sort_index(axis=1)  # noqa: PD010
     wide = wide.astype(np.float64).set_axis(wide.columns.map(str), axis=1)
-    lacking = ~np.isfinite(wide)
-    if lacking.to_numpy().any():
-        there = pd.MultiIndex.from_frame(scores[[run, unit]].astype({run: "str"}))
-        told = []
-        for name, units in lacking.items():
-            nan = [one for one in lacking.index[units] if (name, one) in there]
-            without = [one for one in lacking.index[units] if one not in set(nan)]
-            told += [f"{run} {name} lacks {unit} {listed(without)}"] if without else []
-            told += [f"{run} {name} has no number for {unit} {listed(nan)}"] if nan else []
-        said = (
-            f"{int(lacking.to_numpy().sum())} scores are missing or not finite: {'; '.join(told)}"
-        )
+    is_missing = ~np.isfinite(wide)
+    if is_missing.to_numpy().any():
+        complaint = _missing_scores(scores, is_missing, run, unit)
         if unpaired == "refuse":
-            raise ValueError(
-                f"{said}; score them, or compare without these ({unit}s that are unpaired: drop)"
-            )
-        wide = wide[~lacking.any(axis=1)]
-        warnings.warn(
-            f"{said}; compared over the {len(wide)} {unit}s that all have", Note, stacklevel=2
-        )
-    if wide.shape[1] < 2 or len(wide) < 2:
+            remedy = f"score them, or compare without these ({unit}s that are unpaired: drop)"
+            raise ValueError(f"{complaint}; {remedy}")
+        wide = wide[~is_missing.any(axis=1)]
+        message = f"{complaint}; compared over the {len(wide)} {unit}s that all have"
+        warnings.warn(message, Note, stacklevel=2)
+    units, systems = wide.shape
+    if systems < 2 or units < 2:
         of = f" for {listed(scores['measure'].unique(), 1)}" if "measure" in scores else ""
         raise ValueError(
-            f"at least two systems and two units are wanted, found {wide.shape[1]} and {len(wide)}{of}"
+            f"at least two systems and two units are wanted, found {systems} and {units}{of}"
         )
     return wide
+
+
+def _missing_scores(scores: pd.DataFrame, is_missing: pd.DataFrame, run: str, unit: str) -> str:
+    """Which units each system lacks, and for which its score is no number; in words."""
+    rows = pd.MultiIndex.from_frame(scores[[run, unit]].astype({run: "str"}))
+    complaints = []
+    for system, units in is_missing.items():
+        without_row: list[object] = []
+        without_number: list[object] = []
+        for name in is_missing.index[units]:
+            (without_number if (system, name) in rows else without_row).append(name)
+        if without_row:
+            complaints.append(f"{run} {system} lacks {unit} {listed(without_row)}")
+        if without_number:
+            complaints.append(f"{run} {system} has no number for {unit} {listed(without_number)}")
+    count = int(is_missing.to_numpy().sum())
+    return f"{count} scores are missing or not finite: {'; '.join(complaints)}"
 
 
 # --- resampling -----------------------------------------------------------------------------------
 
 
 def largest_differences(values: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    """Largest difference between means of systems whose scores change places within each unit, shaped (draws,).
+    """Largest difference between means of systems whose scores change places within each unit.
 
-    ``values`` is shaped (units, systems).
+    ``values`` is shaped (units, systems), the result (draws,).
     """
     centred = values - values.mean(axis=1, keepdims=True)
-    found = [
-        np.ptp(
-            rng.permuted(np.broadcast_to(centred, (size, *values.shape)), axis=2).mean(axis=1),
-            axis=1,
-        )
-        for size in batches(draws, values.size)
-    ]
-    return np.concatenate(found)
+    largest = []
+    for size in batches(draws, values.size):
+        copies = np.broadcast_to(centred, (size, *values.shape))
+        means = rng.permuted(copies, axis=2).mean(axis=1)  # (draws, systems)
+        largest.append(np.ptp(means, axis=1))
+    return np.concatenate(largest)
 
 
 def _studentised(
     gaps: Floats, mean: Floats, error: Floats, rng: np.random.Generator, draws: int
 ) -> Floats:
-    """Student's t of differences without their mean, units drawn with replacement, unsigned, shaped (draws, pairs)."""
-    centred, units, found = gaps - mean, len(gaps), []
+    """Unsigned t of resampled differences without their mean, shaped (draws, pairs)."""
+    centred = gaps - mean
+    units = len(gaps)
+    # A mean that is 0 but for rounding has a t of 0, also where the spread is 0.
     rounding = np.maximum(_EQUAL * error, 1e-14 * np.abs(gaps).max(axis=0))
+    t = []
     for size in batches(draws, gaps.size):
-        drawn = centred[rng.integers(units, size=(size, units))]
+        drawn = centred[rng.integers(units, size=(size, units))]  # (draws, units, pairs)
         spread = drawn.std(axis=1, ddof=1) / np.sqrt(units)
         shift = np.abs(drawn.mean(axis=1))
-        moved = shift > rounding
         with np.errstate(divide="ignore", invalid="ignore"):
-            found.append(np.where(moved, shift / spread, 0.0))
-    return np.concatenate(found)
+            t.append(np.where(shift > rounding, shift / spread, 0.0))
+    return np.concatenate(t)
 
 
-def _as_large(drawn: Floats, found: Floats) -> Floats:
-    """Share of the draws, the observed one among them, that are as large; drawn is shaped (draws, 1 or pairs)."""
-    return ((drawn >= found * (1 - _EQUAL)).sum(axis=0) + 1) / (len(drawn) + 1)
+def _p_of_draws(drawn: Floats, observed: Floats) -> Floats:
+    """Share of the draws, shaped (draws, 1 or pairs), and the observed one, that are as large."""
+    as_large = drawn >= observed * (1 - _EQUAL)
+    return (as_large.sum(axis=0) + 1) / (len(drawn) + 1)
 
 
 def _reach(drawn: Floats, level: float) -> Floats:
-    """What a statistic must be above for its p by `_as_large` to be at most 1 - level."""
+    """What a statistic must be above for its p by `_p_of_draws` to be at most 1 - level."""
     place = min(int(np.ceil(level * (len(drawn) + 1) - _EQUAL)), len(drawn))
     return np.asarray(np.sort(drawn, axis=0)[place - 1])
 
@@ -201,19 +217,19 @@ def compare_pairs(
         p_corrected, effect``. Difference is the mean of a minus the mean of b (the baseline).
         Interval, statistic and effect go with the test:
 
-        - t, as in the thesis: marginal interval by the t distribution; t; Cohen's d of the pairs, mean over standard
-          deviation of the differences.
-        - wilcoxon, the signed rank test of SciPy (differences of 0 are left out): interval and effect of t; the smaller
-          sum of ranks.
-        - permutation, which exchanges the scores within units (every exchange where there are no more than
-          `resamples`): interval and effect of t; the mean difference.
-        - bootstrap: t of the differences without their mean, units drawn with replacement; the interval by the same
-          draws; effect of t.
-        - tukey, the randomised Tukey HSD test: scores of all systems change places within each unit, and a difference
-          is held against the largest one between any two systems. Its p are those of the family of
-          all pairs of systems, so that no further correction is made; its intervals hold for all
-          pairs at once; the effect is the difference over the residual standard deviation of units
-          and systems. Two systems make it the permutation test.
+        - t, as in the thesis: marginal interval by the t distribution; t; Cohen's d of the pairs,
+          mean over standard deviation of the differences.
+        - wilcoxon, the signed rank test of SciPy (differences of 0 are left out): interval and
+          effect of t; the smaller sum of ranks.
+        - permutation, which exchanges the scores within units (every exchange where there are no
+          more than `resamples`): interval and effect of t; the mean difference.
+        - bootstrap: t of the differences without their mean, units drawn with replacement; the
+          interval by the same draws; effect of t.
+        - tukey, the randomised Tukey HSD test: scores of all systems change places within each
+          unit, and a difference is held against the largest one between any two systems. Its p are
+          those of the family of all pairs of systems, so that no further correction is made; its
+          intervals hold for all pairs at once; the effect is the difference over the residual
+          standard deviation of units and systems. Two systems make it the permutation test.
 
         The smallest p of a test that draws is 1 / (1 + resamples).
 
@@ -231,41 +247,37 @@ def compare_pairs(
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"topic": list("abcabc"), "run": list("xxxyyy"), "value": [1, 2, 3, 2, 3, 5]})
+    >>> scores = pd.DataFrame({"topic": [*"abcabc"], "run": [*"xxxyyy"]})
+    >>> scores["value"] = [1, 2, 3, 2, 3, 5]
     >>> compare_pairs(scores)[["a", "b", "difference", "statistic", "p_corrected"]].round(4)
        a  b  difference  statistic  p_corrected
     0  x  y     -1.3333       -4.0       0.0572
     """
     wide = topic_by_run(scores, run=run, unit=unit, unpaired=unpaired)
-    columns, names = wide.to_numpy(), wide.columns.tolist()
-    if baseline is not None and baseline not in names:
-        raise ValueError(f"no system named {baseline!r}; there are {', '.join(names)}")
-    first, second = np.triu_indices(len(names), 1)
-    if baseline is not None:
-        first = np.delete(np.arange(len(names)), names.index(baseline))
-        second = np.full_like(first, names.index(baseline))
+    values, names = wide.to_numpy(), wide.columns.tolist()
+    first, second = _places_of_pairs(names, baseline)
     if rng is None and test in ("tukey", "permutation", "bootstrap"):
         raise ValueError("the test draws at random: pass rng")
-    gaps = columns[:, first] - columns[:, second]
+    gaps = values[:, first] - values[:, second]  # (units, pairs)
     units = len(gaps)
     mean, error, t, p = paired_t(gaps)
-    effect, reach, statistic = (
-        t / np.sqrt(units),
-        stats.t.isf((1 - level) / 2, units - 1) * error,
-        t,
-    )
+    statistic = t
+    effect = t / np.sqrt(units)  # Cohen's d of the pairs
+    reach = stats.t.isf((1 - level) / 2, units - 1) * error
     if test == "wilcoxon":
         statistic, p = np.array([_signed_ranks(gap) for gap in gaps.T]).T
     elif test == "permutation" and rng is not None:
         statistic, p = mean, exchanged(gaps, rng, resamples)
     elif test == "bootstrap" and rng is not None:
         drawn = _studentised(gaps, mean, error, rng, resamples)
-        p, reach = _as_large(drawn, np.abs(t)), _reach(drawn, level) * error
+        p = _p_of_draws(drawn, np.abs(t))
+        reach = _reach(drawn, level) * error
     elif test == "tukey" and rng is not None:
-        drawn = largest_differences(columns, rng, resamples)[:, np.newaxis]
-        statistic, p, reach = mean, _as_large(drawn, np.abs(mean)), _reach(drawn, level)
+        drawn = largest_differences(values, rng, resamples)[:, np.newaxis]
+        statistic, p = mean, _p_of_draws(drawn, np.abs(mean))
+        reach = _reach(drawn, level)
         with np.errstate(divide="ignore", invalid="ignore"):
-            effect = np.where(mean == 0, 0.0, mean / np.sqrt(residual_variance(columns)))
+            effect = np.where(mean == 0, 0.0, mean / np.sqrt(residual_variance(values)))
     return pd.DataFrame(
         {
             "a": [names[place] for place in first],
@@ -276,44 +288,68 @@ def compare_pairs(
             "high": mean + reach,
             "statistic": statistic,
             "p": p,
+            # Tukey's test corrects for all pairs by itself.
             "p_corrected": p if test == "tukey" else corrected(p, correction),
             "effect": effect,
         }
     )
 
 
+def _places_of_pairs(names: list[str], baseline: str | None) -> tuple[Integers, Integers]:
+    """Places of the first and of the second system of each comparison, shaped (pairs,)."""
+    if baseline is None:
+        return np.triu_indices(len(names), 1)
+    if baseline not in names:
+        raise ValueError(f"no system named {baseline!r}; there are {', '.join(names)}")
+    place = names.index(baseline)
+    first = np.delete(np.arange(len(names)), place)
+    return first, np.full_like(first, place)
+
+
 def paired_t(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Mean, standard error, Student's t and two-sided p of differences shaped (units, pairs), each shaped (pairs,)."""
-    mean, error = gaps.mean(axis=0), gaps.std(axis=0, ddof=1) / np.sqrt(len(gaps))
+    """Mean, standard error, t and two-sided p, each shaped (pairs,), of (units, pairs)."""
+    units = len(gaps)
+    mean = gaps.mean(axis=0)
+    error = gaps.std(axis=0, ddof=1) / np.sqrt(units)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, mean / error)
-    return mean, error, t, 2 * stats.t.sf(np.abs(t), len(gaps) - 1)
+    return mean, error, t, 2 * stats.t.sf(np.abs(t), units - 1)
 
 
 def _signed_ranks(gap: Floats) -> tuple[float, float]:
     if not gap.any():
-        return 0.0, 1.0
-    found = stats.wilcoxon(gap)
-    return float(found.statistic), float(found.pvalue)
+        return 0.0, 1.0  # SciPy's test wants a difference
+    result = stats.wilcoxon(gap)
+    return float(result.statistic), float(result.pvalue)
 
 
 def exchanged(gaps: Floats, rng: np.random.Generator, resamples: int) -> Floats:
-    """Two-sided p of differences shaped (units, pairs), of which each may as well have the other sign.
+    """Two-sided p of differences shaped (units, pairs) if each may as well have the other sign.
 
     Every choice of signs where there are no more than ``resamples``; p and draws of
     `scipy.stats.permutation_test`.
     """
-    units, observed = len(gaps), gaps.mean(axis=0)
-    every = 2 ** min(units, 62) <= resamples
-    bits = (
-        rng.integers(2**32, size=(size, units), dtype=np.uint32) & 1
-        for size in batches(resamples, units)
-    )
-    signs = (
-        2.0 * own - 1.0
-        for own in ([np.arange(2**units)[:, np.newaxis] >> np.arange(units) & 1] if every else bits)
-    )
-    drawn = [np.stack([(own * gap).mean(axis=1) for gap in gaps.T], axis=1) for own in signs]
-    means, near, seen = np.concatenate(drawn), np.abs(_ROUNDING * observed), 0 if every else 1
-    low, high = (means <= observed + near).sum(axis=0), (means >= observed - near).sum(axis=0)
-    return np.minimum(2 * (np.minimum(low, high) + seen) / (len(means) + seen), 1.0)
+    observed = gaps.mean(axis=0)
+    exhaustive = 2 ** min(len(gaps), 62) <= resamples
+    means = []
+    for bits in _choices_of_signs(len(gaps), rng, resamples, exhaustive):
+        signs = 2.0 * bits - 1.0  # (choices, units)
+        means.append(np.stack([(signs * gap).mean(axis=1) for gap in gaps.T], axis=1))
+    drawn = np.concatenate(means)  # (choices, pairs)
+    rounding = np.abs(_ROUNDING * observed)
+    low = (drawn <= observed + rounding).sum(axis=0)
+    high = (drawn >= observed - rounding).sum(axis=0)
+    # Among all choices is the observed one; to random ones it is added.
+    added = 0 if exhaustive else 1
+    return np.minimum(2 * (np.minimum(low, high) + added) / (len(drawn) + added), 1.0)
+
+
+def _choices_of_signs(
+    units: int, rng: np.random.Generator, resamples: int, exhaustive: bool
+) -> Iterator[NDArray[Any]]:
+    """Choices of a sign, 0 or 1, for each unit, some at a time, shaped (choices, units)."""
+    if exhaustive:
+        yield np.arange(2**units)[:, np.newaxis] >> np.arange(units) & 1
+        return
+    for size in batches(resamples, units):
+        yield rng.integers(2**32, size=(size, units), dtype=np.uint32) & 1

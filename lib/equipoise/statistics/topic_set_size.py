@@ -28,7 +28,7 @@ from equipoise.statistics.agreement_of_measures import scores_by_measure
 from equipoise.statistics.intervals import resampled
 from equipoise.statistics.pairs import residual_variance, topic_by_run
 
-_MOST = 2**40
+_MOST = 2**40  # topics; more are asked for by a mistake in the unit of the difference
 
 
 @checked
@@ -40,7 +40,7 @@ def power_of_anova(
     *,
     level: Level = 0.95,
 ) -> Floats:
-    r"""Chance that a one-way analysis of variance finds the systems different, the best from the worst by so much.
+    r"""Chance that a one-way analysis of variance tells systems apart that differ by so much.
 
     .. math::
         P(F' > F_{\alpha}(m - 1, m (n - 1))), \quad F' \sim F(m - 1, m (n - 1), \lambda), \quad
@@ -54,9 +54,11 @@ def power_of_anova(
     np.float64(0.9122)
     """
     n, m = np.asarray(topics, dtype=np.float64), np.asarray(systems, dtype=np.float64)
-    freedom = m - 1, m * (n - 1)
+    freedom = (m - 1, m * (n - 1))
     noncentrality = n * difference**2 / (2 * np.asarray(variance, dtype=np.float64))
-    return np.asarray(stats.ncf.sf(stats.f.isf(1 - level, *freedom), *freedom, noncentrality))[()]
+    critical_value = stats.f.isf(1 - level, *freedom)
+    power = stats.ncf.sf(critical_value, *freedom, noncentrality)
+    return np.asarray(power)[()]  # a number for numbers
 
 
 @checked
@@ -73,20 +75,25 @@ def topics_needed(
     >>> topics_needed(4, 1.0, 0.5**0.5, power=0.9)
     58
     """
-    enough = partial(
+    power_with = partial(
         power_of_anova, systems=systems, variance=variance, difference=difference, level=level
     )
-    if variance <= 0 or enough(2) >= power:
+    if variance <= 0 or power_with(2) >= power:
         return 2
-    low, high = 2, 4
-    while enough(high) < power:
-        low, high = high, 2 * high
-        if high > _MOST:
+
+    # The power grows with the topics: double them until they are enough, then halve the gap.
+    too_few, enough = 2, 4
+    while power_with(enough) < power:
+        too_few, enough = enough, 2 * enough
+        if enough > _MOST:
             raise ValueError(f"a difference of {difference:g} needs more than {_MOST} topics")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) >= power else (middle, high)
-    return high
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if power_with(middle) >= power:
+            enough = middle
+        else:
+            too_few = middle
+    return enough
 
 
 @checked
@@ -116,38 +123,30 @@ def topic_set_size(
     """
     rows = []
     for name, part in scores_by_measure(scores, measures).items():
-        values = topic_by_run(part, unpaired=unpaired).to_numpy()
-        topics, m = len(values), systems or values.shape[1]
+        values = topic_by_run(part, unpaired=unpaired).to_numpy()  # (topics, runs)
+        topics, runs = values.shape
+        m = systems or runs
+        variance_at = partial(_variance, values, within_systems)
+        rng = np.random.default_rng(seed)
+        variance, low, high = resampled(variance_at, topics, rng, resamples=resamples)
+        needed = partial(topics_needed, m, difference=difference, level=level, power=power)
+        power_now = 1.0
+        if variance:
+            power_now = float(power_of_anova(topics, m, variance, difference, level=level))
+        else:
+            message = f"no two topics of a run differ in {name}"
+            warnings.warn(f"{message}: a variance of 0 says nothing of others", Note, 3)
+        row = {"measure": name, "systems": m, "topics": topics}
+        row |= {"variance": variance, "low": low, "high": high}
+        row |= {"difference": difference, "power": power, "level": level}
+        row |= {"needed": needed(variance), "needed_low": needed(low), "needed_high": needed(high)}
+        rows.append(row | {"power_now": power_now})
+    return pd.DataFrame(rows)
 
-        def variance(places: Integers, values: Floats = values) -> float:
-            drawn = values[places]
-            return (
-                residual_variance(drawn)
-                if within_systems == "two-way"
-                else float(drawn.var(axis=0, ddof=1).mean())
-            )
 
-        found = resampled(variance, topics, np.random.default_rng(seed), resamples=resamples)
-        needed = [topics_needed(m, one, difference, level=level, power=power) for one in found]
-        if not found[0]:
-            warnings.warn(
-                f"no two topics of a run differ in {name}: a variance of 0 says nothing of others",
-                Note,
-                3,
-            )
-        now = power_of_anova(topics, m, found[0], difference, level=level) if found[0] else 1.0
-        rows.append((name, m, topics, *found, difference, power, level, *needed, float(now)))
-    columns = [
-        "measure",
-        "systems",
-        "topics",
-        "variance",
-        "low",
-        "high",
-        "difference",
-        "power",
-        "level",
-    ]
-    return pd.DataFrame(
-        rows, columns=[*columns, "needed", "needed_low", "needed_high", "power_now"]
-    )
+def _variance(values: Floats, within_systems: WithinSystems, places: Integers) -> float:
+    """Variance within systems over the topics at these places; ``values``: (topics, systems)."""
+    drawn = values[places]
+    if within_systems == "two-way":
+        return residual_variance(drawn)
+    return float(drawn.var(axis=0, ddof=1).mean())

@@ -384,16 +384,11 @@ def _add_measures(site: _Pages, references: Mapping[str, str]) -> None:
     cited: set[str] = set()
     for measure in catalogue.MEASURES:
         cited.update(measure.sources)
-    table = pd.read_csv(Path(__file__).parent / "symbols.csv", dtype=str)
-    symbols: dict[str, list[tuple[str, str]]] = {}
-    for row in table.itertuples():
-        symbols.setdefault(row.measure, []).append((row.symbol, row.meaning))
     site.add(
         "measures",
         "measures",
         "Measures",
         measures=catalogue.MEASURES,
-        symbols=symbols,
         references=[(key, entry) for key, entry in references.items() if key in cited],
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -17,7 +17,7 @@ from equipoise_studies.attribution.authorship import LabelSet, read_label_sets
 from equipoise_studies.attribution.benchmarks import Benchmark
 from equipoise_studies.attribution.design import CELLS, Cell, cells_of
 from equipoise_studies.attribution.prompts import Prompts, read_prompts
-from equipoise_studies.config import ChapterConfig
+from equipoise_studies.config import ChapterConfig, NamedFile, settings
 from equipoise_studies.recording import read
 from equipoise_studies.systems.endpoint import Endpoint, Sampling, refuse_secrets
 
@@ -25,7 +25,7 @@ NOTEBOOK = "thesis_ch5_attribution"
 _NAME = re.compile(r"\b([A-Z][a-z]+),?[ ]+([A-Z][a-z]+)\b")
 
 
-@dataclass(frozen=True)
+@settings
 class Questions:
     """A benchmark that is at hand, with the retrievers that search its passages, or one of the reader's own.
 
@@ -35,7 +35,7 @@ class Questions:
     """
 
     retrievers: tuple[str, ...] = ()
-    files: dict[str, Path] = field(default_factory=dict)
+    files: dict[str, NamedFile] = field(default_factory=dict)
     form: Literal["questions", "dpr", "ms-marco-qa"] = "questions"
     longest: int = 100
     about: str = ""
@@ -55,7 +55,7 @@ class Questions:
         return self.retrievers or tuple(self.files)
 
 
-@dataclass(frozen=True)
+@settings
 class Sample:
     """Questions drawn once, with what is recorded of them in a folder.
 
@@ -66,7 +66,7 @@ class Sample:
     are taken to.
     """
 
-    folder: Path
+    folder: NamedFile
     drawn: dict[str, int]
     retrievers: tuple[str, ...] = ()
     rewritten: int = 0
@@ -74,7 +74,7 @@ class Sample:
     checked: bool = True
 
 
-@dataclass(frozen=True)
+@settings
 class Model:
     """What answers: GGUF weights below the folder of models, or an endpoint in the OpenAI format, or both.
 
@@ -117,7 +117,7 @@ class Model:
         return Path(self.weights).name or self.name
 
 
-@dataclass(frozen=True)
+@settings
 class Asked:
     """A record of answers: which model is asked what.
 
@@ -134,7 +134,7 @@ class Asked:
     name: str = ""
 
 
-@dataclass(frozen=True)
+@settings
 class Study(ChapterConfig):
     """A run of chapter 5 (thesis section 5.4).
 
@@ -153,10 +153,10 @@ class Study(ChapterConfig):
     models: dict[str, Model]
     records: dict[str, Asked]
     writer: str
-    record: Path
-    prompts: Path
-    labels: Path
-    examples: Path | None = None
+    record: NamedFile
+    prompts: NamedFile
+    labels: NamedFile
+    examples: NamedFile | None = None
     names_by: str = ""
     repeated: str = ""
     documents: int = 10

@@ -13,7 +13,7 @@ import pandas as pd
 from equipoise.loaders.trec import read_run
 from equipoise.problems import refused
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.config import ChapterConfig, recorded
+from equipoise_studies.config import ChapterConfig, NamedFile, recorded, settings
 from equipoise_studies.query_by_example import facts
 from equipoise_studies.query_by_example.csfcube import load_csfcube, load_specter
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample
@@ -38,7 +38,7 @@ BM25_ROW, TILDE_ROW, TILDEV2_ROW = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBER
 """Rows of Table 2.1 that are mixed."""
 
 
-@dataclass(frozen=True)
+@settings
 class Source:
     """The collection: CSFCube, or SciDocs, from the ``folder`` that its authors publish.
 
@@ -47,7 +47,7 @@ class Source:
     """
 
     kind: Literal["csfcube", "scidocs"]
-    folder: Path | None = None
+    folder: NamedFile | None = None
     relevant: int = 1
     trained_on: float = 0.0
 
@@ -67,7 +67,7 @@ class Source:
         return "SciDocs, four tasks"
 
 
-@dataclass(frozen=True)
+@settings
 class WordPieces:
     """A WordPiece vocabulary for the lexical rankers.
 
@@ -80,7 +80,7 @@ class WordPieces:
     label: str = ""
 
 
-@dataclass(frozen=True)
+@settings
 class Stage:
     """What a ranker learns from, one stage after the other.
 
@@ -100,7 +100,7 @@ class Stage:
     negatives: int = 2
 
 
-@dataclass(frozen=True)
+@settings
 class System:
     """A ranker, by kind, under a name that is its column of scores.
 
@@ -125,7 +125,7 @@ class System:
     length: int = 510
     expanded_by: str = ""
     terms: int = 0
-    runs: Path | None = None
+    runs: NamedFile | None = None
     seeds: int = 0
 
     def __post_init__(self) -> None:
@@ -168,7 +168,7 @@ class Part:
     scored: pd.DataFrame
 
 
-@dataclass(frozen=True)
+@settings
 class Study(ChapterConfig):
     """A run of chapter 2 (thesis sections 2.3 and 2.4).
 
@@ -182,7 +182,7 @@ class Study(ChapterConfig):
     collection: Source
     word_pieces: dict[str, WordPieces]
     systems: dict[str, System]
-    record: Path
+    record: NamedFile
     seeds: tuple[int, ...] = (1,)
     each_task: bool = False
     device: Literal["cpu", "cuda"] = "cpu"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ from equipoise.options import Tokens
 from equipoise.problems import Problems, shown
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.config import ChapterConfig
+from equipoise_studies.config import ChapterConfig, NamedFile, settings
 from equipoise_studies.ranking_bias import data, upstream
 from equipoise_studies.ranking_bias.data import CountedCollection
 from equipoise_studies.ranking_bias.upstream import BiasCollection
@@ -24,7 +24,7 @@ from equipoise_studies.recording import read_settings
 NOTEBOOK = "thesis_ch4_ranking_bias"
 
 
-@dataclass(frozen=True)
+@settings
 class QuerySet:
     """A collection of `upstream.COLLECTIONS` by its name, or one of the reader's own.
 
@@ -34,9 +34,9 @@ class QuerySet:
     """
 
     collection: str
-    queries: Path | None = None
-    qrels: Path | None = None
-    documents: Path | None = None
+    queries: NamedFile | None = None
+    qrels: NamedFile | None = None
+    documents: NamedFile | None = None
     ir_datasets: str = ""
     about: str = ""
 
@@ -78,7 +78,7 @@ class QuerySet:
         return paths
 
 
-@dataclass(frozen=True)
+@settings
 class Training:
     """How a cross-encoder is trained: on each half of a query set, for the other half.
 
@@ -93,7 +93,7 @@ class Training:
     seed: int = 0
 
 
-@dataclass(frozen=True)
+@settings
 class Ranker:
     """A ranker that is run here, by kind, or one whose run files are read.
 
@@ -112,7 +112,7 @@ class Ranker:
     length: int = 256
     candidates: int = 100
     training: Training | None = None
-    runs: Path | None = None
+    runs: NamedFile | None = None
     worlds: tuple[str, ...] = data.WORLDS
     recipe: str = ""
     name: str = ""
@@ -146,7 +146,7 @@ class Ranker:
         return {name: settings[name] for name in settings if name in names}
 
 
-@dataclass(frozen=True)
+@settings
 class Study(ChapterConfig):
     """A run of chapter 4 (thesis sections 4.4 and 4.5).
 
@@ -159,7 +159,7 @@ class Study(ChapterConfig):
     query_sets: dict[str, QuerySet]
     rankers: dict[str, Ranker]
     baseline: str
-    record: Path
+    record: NamedFile
     depth: int = 20
     tolerance: float = 0.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -12,7 +11,7 @@ import pandas as pd
 from equipoise.files import read_columns
 from equipoise_compendium import project
 from equipoise_compendium.report import Basis
-from equipoise_studies.config import ChapterConfig, recorded
+from equipoise_studies.config import ChapterConfig, NamedFile, recorded, settings
 from equipoise_studies.satisfaction import data
 from equipoise_studies.satisfaction.annotation import Annotations, items_of, items_of_facts
 from equipoise_studies.satisfaction.data import COLLECTIONS, FILES, Collection, Level
@@ -24,7 +23,7 @@ NOTEBOOK = "thesis_ch3_satisfaction"
 UPSTREAM = Literal["", "MWOZ", "SGD", "ReDial", "CCPE"]
 
 
-@dataclass(frozen=True)
+@settings
 class Source:
     """Rated dialogues: a file of item uss by its name, or one's own files in the same formats.
 
@@ -35,9 +34,9 @@ class Source:
     """
 
     upstream: UPSTREAM = ""
-    dialogues: Path | None = None
-    valid: Path | None = None
-    test: Path | None = None
+    dialogues: NamedFile | None = None
+    valid: NamedFile | None = None
+    test: NamedFile | None = None
     level: Level = "turn"
     about: str = ""
 
@@ -70,7 +69,7 @@ class Source:
         return [path for path in (self.dialogues, self.valid, self.test) if path is not None]
 
 
-@dataclass(frozen=True)
+@settings
 class Writer:
     """A language model that writes last responses of opposite outcome.
 
@@ -82,13 +81,13 @@ class Writer:
     """
 
     model: str
-    prompt: Path
+    prompt: NamedFile
     about: str = ""
     endpoint: str = ""
     device: Device = "cpu"
     size: int = 0
     tokens: int = 100
-    annotations: Path | None = None
+    annotations: NamedFile | None = None
     readers: int = 2
     who: str = "people"
 
@@ -97,7 +96,7 @@ class Writer:
             raise ValueError("one reader or two annotators")
 
 
-@dataclass(frozen=True)
+@settings
 class Training:
     """How an encoder is fine-tuned, or a Hawkes process fitted.
 
@@ -120,7 +119,7 @@ class Training:
             raise ValueError("training lasts some epochs, or else some steps")
 
 
-@dataclass(frozen=True)
+@settings
 class Estimator:
     """An estimator of user satisfaction.
 
@@ -140,7 +139,7 @@ class Estimator:
     endpoint: str = ""
     device: Device = "cpu"
     exchanges: int = 0
-    prompt: Path | None = None
+    prompt: NamedFile | None = None
     dialogues: int = 0
     training: Training | None = None
     up_sampling: tuple[int, ...] = (1,)
@@ -180,7 +179,7 @@ class Estimator:
         return setups
 
 
-@dataclass(frozen=True)
+@settings
 class Study(ChapterConfig):
     """A run of chapter 3 (thesis sections 3.5 and 3.6).
 
@@ -193,9 +192,9 @@ class Study(ChapterConfig):
     chapter: ClassVar[str] = "satisfaction"
     collections: dict[str, Source]
     estimators: dict[str, Estimator]
-    record: Path
+    record: NamedFile
     counterfactuals: Literal["swapped", "written", "file"] = "swapped"
-    responses: Path | None = None
+    responses: NamedFile | None = None
     writer: Writer | None = None
     tolerance: float = 0.0
 

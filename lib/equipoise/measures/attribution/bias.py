@@ -69,6 +69,10 @@ def cas(informed: ArrayLike, vanilla: ArrayLike, axis: int = -1) -> Floats:
 
     .. math:: CAS(Q) = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|
 
+    - :math:`q, Q`: a question, and all of them
+    - :math:`M^q_{Informed}, M^q_{Vanilla}`: precision or recall of the answer with the true
+      authors named, and with none named
+
     Parameters
     ----------
     informed, vanilla : array_like, shaped (..., questions)
@@ -115,6 +119,13 @@ def cab(
         CAB(Q) = \frac{\omega}{|Q|} \sum_{q \in Q} (M^q_{Informed} - M^q_{CF-informed}), \quad
         \omega = \begin{cases} 1, & L_f(R) = \text{Human}, L_f(N) = \text{LLM} \\
         -1, & \text{otherwise} \end{cases}
+
+    - :math:`q, Q`: a question, and all of them
+    - :math:`M^q_{Informed}, M^q_{CF-informed}`: precision or recall of the answer with the true
+      authors named, and with the other ones named
+    - :math:`\omega`: the sign, so that a value above 0 favours people
+    - :math:`L_f(R), L_f(N)`: the true author of the relevant and of the other documents: Human
+      or LLM
 
     For documents of one author the two terms are the mixed modes Informed/CF-informed and
     CF-informed/Informed.

@@ -78,6 +78,12 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
     .. math:: AC(S) = \frac{\sum_{q \in Q} \sum_{c_i \in C_q} p(c_i | q, D_q) [c_i \in S]}
         {\sum_{q \in Q} \sum_{c_i \in C_q} [c_i \in S]}
 
+    - :math:`S`: the documents asked about: the relevant ones, or the others
+    - :math:`q, Q`: a question, and all of them
+    - :math:`c_i, C_q`: a citation, and those of the answer to q
+    - :math:`D_q`: the documents given with q
+    - :math:`p(c_i | q, D_q)`: probability that the model gave the number of the cited document
+
     Parameters
     ----------
     cited : DataFrame

@@ -44,6 +44,12 @@ def exact_match(
 
     .. math:: EM = [\exists g \in G : norm(g) \text{ is a substring of } norm(answer)]
 
+    - :math:`G`: the gold answers
+    - :math:`g, norm`: one of them, and what makes text lower case without articles and
+      punctuation
+    - :math:`answer`: what the model wrote
+    - :math:`EM`: 1 where one of them occurs in it
+
     Parameters
     ----------
     answer : str

@@ -93,6 +93,9 @@ def score_answers(
     with C the distinct cited documents and R the relevant ones. Precision is 0 where nothing is
     cited. A number that names no document is not in C; column ``out_of_range`` counts these apart.
 
+    - :math:`C`: the documents that an answer cites
+    - :math:`R, P`: the relevant documents among those given; recall and precision
+
     Parameters
     ----------
     answers : DataFrame

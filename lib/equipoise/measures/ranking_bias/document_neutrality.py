@@ -39,6 +39,13 @@ def neutrality(
         \omega(d) = \begin{cases} 1 & \sum_G M^G(d) \le \tau \\
         1 - \sum_G \left| M^G(d) / \sum_X M^X(d) - J_G \right| & \text{otherwise} \end{cases}
 
+    - :math:`\omega(d), d`: the neutrality of a document, and the document
+    - :math:`G, X`: groups
+    - :math:`M^G(d)`: occurrences of the terms of group G in the document; M^X(d) those of group
+      X
+    - :math:`J_G`: target share of group G
+    - :math:`\tau`: threshold: a document with no more occurrences is neutral
+
     Parameters
     ----------
     magnitudes : array_like, shaped (..., groups)
@@ -96,6 +103,12 @@ def fairr(
     r"""Fairness of the retrieved results: neutrality discounted by rank.
 
     .. math:: FaiRR(q, k) = \sum_{r=1}^{\min(k, n)} \frac{\omega(d_q^r)}{\log_b(r + 1)}
+
+    - :math:`q, k`: a query, and the cut-off
+    - :math:`d_q^r`: the document at rank r of the list for q
+    - :math:`\omega`: its neutrality
+    - :math:`n`: length of the list
+    - :math:`b`: base of the logarithm
 
     Parameters
     ----------
@@ -157,6 +170,11 @@ def nfairr(scores: ArrayLike, ideal: ArrayLike, *, undefined: Undefined = np.nan
     r"""Normalised fairness of the retrieved results, FaiRR / IFaiRR.
 
     .. math:: NFaiRR(q, k) = \frac{FaiRR(q, k)}{IFaiRR(q, k, S)}
+
+    - :math:`q, k`: a query, and the cut-off
+    - :math:`IFaiRR`: the highest FaiRR that any order of the background documents can reach
+    - :math:`S`: the background documents
+    - :math:`FaiRR`: the fairness of the list as it is
 
     Parameters
     ----------

@@ -81,6 +81,13 @@ def awrf(
 
     .. math:: E = \sum_{r=1}^{k} v_r a_{d^r}, \quad AWRF = \Delta(E / \|E\|_1, \hat E)
 
+    - :math:`v_r`: attention that rank r gets
+    - :math:`a_{d^r}`: association of the document at rank r with each group
+    - :math:`E`: exposure of the groups down to rank k
+    - :math:`\hat E`: its target
+    - :math:`\Delta`: a distance of distributions, by default the sum of absolute differences
+    - :math:`k`: the cut-off
+
     Parameters
     ----------
     alignment : array_like, shaped (..., ranks, groups)
@@ -138,6 +145,10 @@ def rbdf(
 
     .. math:: RBDF(q, k) = \frac{\sum_{r=1}^{k} 1[d_q^r \in S_R] / \log(r + 1)}{\sum_{r=1}^{k} 1 /
     \log(r + 1)}
+
+    - :math:`q, k`: a query, and the cut-off
+    - :math:`d_q^r`: the document at rank r of the list for q
+    - :math:`S_R`: the documents with at least one representative term of any group
 
     Parameters
     ----------
@@ -264,6 +275,13 @@ def ted(
 
     .. math:: TED(q, k) = \sum_G |p(G | q, k) - \hat p_G| \cdot RBDF(q, k)
 
+    - :math:`q, k`: a query, and the cut-off
+    - :math:`p(G | q, k)`: share of group G in the term exposure of the list: its terms in each
+      document, as a share of the document's words, weighted by rank
+    - :math:`\hat p_G`: target share of group G
+    - :math:`RBDF`: the attention that goes to representative documents, above; left out with
+      proportional = False
+
     Parameters
     ----------
     magnitudes : array_like, shaped (..., ranks, groups)
@@ -325,6 +343,12 @@ def texfair(
 
     .. math:: TExFAIR(q, k) = \max(TED) - TED(q, k)
 
+    - :math:`q, k`: a query, and the cut-off
+    - :math:`TED`: the term exposure-based divergence above, which counts representative
+      documents only
+    - :math:`\max(TED)`: the largest TED that any list can have: all exposure on the group that
+      is wanted least, 2 (1 - smallest target share); 1 for two groups with equal targets
+
     Parameters
     ----------
     magnitudes : array_like, shaped (..., ranks, groups)
@@ -382,6 +406,13 @@ def arb(
 
     .. math:: RaB_x(q) = \frac1x \sum_{i=1}^{x} \left(m^{G}(d_i) - m^{H}(d_i)\right), \quad
         ARB_k(q) = \frac1k \sum_{x=1}^{k} RaB_x(q)
+
+    - :math:`q`: a query
+    - :math:`x, i`: ranks, from 1
+    - :math:`d_i`: the document at rank i
+    - :math:`m^{G}, m^{H}`: magnitude of the groups' terms in a document, by default log(1 +
+      occurrences) summed over the terms
+    - :math:`RaB_x, ARB_k`: the lean of the first x documents, and its mean over the first k
 
     Parameters
     ----------
