@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -472,7 +472,7 @@ def refresh() -> bool:
     return True
 
 
-def check() -> Sequence[str]:
+def check() -> list[str]:
     """A line where the site is not what the reports say; empty where all is well."""
     differing = [f"reports/site/{name}" for name in _differing(pages()) if name != VARIANTS]
     return [f"out of date: {', '.join(differing)}: run equipoise build"] if differing else []

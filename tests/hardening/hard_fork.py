@@ -1,0 +1,69 @@
+"""Guards forks: a topic of one's own, with a figure added, passes the house's own tests at once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from equipoise_compendium import project
+
+BARS = """import matplotlib.pyplot as plt
+
+figure, ax = plt.subplots()
+ax.bar(["mine", "yours"], [2, 1])
+report.figure("bars", ax, "Two bars of a fork")"""
+TESTS = [
+    "tests/test_house.py",
+    "tests/test_notebooks.py",
+    "tests/test_words.py",
+    "tests/test_my_films.py",
+    "tests/equipoise_compendium/test_site.py",
+    "tests/equipoise_compendium/test_crate.py",
+    "tests/equipoise_compendium/test_readme.py",
+]
+
+
+@pytest.fixture(scope="module")
+def fork(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone of the last commit, where a topic was begun as the README says."""
+    folder = tmp_path_factory.mktemp("fork") / "equipoise"
+    cloned = ["git", "clone", "--quiet", str(project.root()), str(folder)]
+    ended = subprocess.run(cloned, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        pytest.skip(f"no clone can be made here: {ended.stderr[-200:]}")
+    return folder
+
+
+def run(fork: Path, *words: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "EQUIPOISE_MIRROR"}
+    environment["PYTHONPATH"] = str(fork / "lib")
+    ended = subprocess.run(
+        words, cwd=fork, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, (ended.stdout + ended.stderr)[-3000:]
+    return ended.stdout
+
+
+def test_a_new_topic_with_a_figure_passes_the_suite_and_leaves_the_rest_alone(fork: Path) -> None:
+    equipoise = (sys.executable, "-m", "equipoise_cli")
+    run(fork, *equipoise, "new", "my_films", "--topic", "T007")
+    path = fork / "notebooks" / "my_films.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(-1, nbformat.v4.new_code_cell(BARS, id="bars"))
+    nbformat.write(notebook, path)
+    run(fork, *equipoise, "build", "my_films")
+    assert (fork / "reports" / "my_films" / "figures" / "bars.svg").is_file()
+
+    author = ("-c", "user.name=fork", "-c", "user.email=fork@example.org")
+    run(fork, "git", "add", "--all")
+    run(fork, "git", *author, "commit", "--quiet", "--message", "A topic of my own")
+    changed = run(fork, "git", "diff", "--name-status", "HEAD~1").splitlines()
+    modified = {line.split("\t")[1] for line in changed if line.startswith("M")}
+    assert modified == {"reports/site/find.html", "reports/site/index.html"}
+
+    run(fork, *equipoise, "check")
+    ours = "not notebook_runs or my_films"  # of the notebooks, only the new one is run again
+    run(fork, sys.executable, "-m", "pytest", "-q", "-k", ours, *TESTS)
