@@ -183,7 +183,8 @@ def of_cutoffs(curves: pd.DataFrame) -> list[str]:
     moves_in_words = "; ".join(f"{measure} by {move:.2f}" for measure, move in moves.items())
     lowest, deepest = curves["cutoff"].min(), curves["cutoff"].max()
     return [
-        f"Between the cut-offs {lowest} and {deepest} the measures move, on average: {moves_in_words}."
+        f"Between the cut-offs {lowest} and {deepest} the measures move, on average: "
+        f"{moves_in_words}."
     ]
 
 
