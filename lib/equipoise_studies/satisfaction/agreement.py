@@ -48,6 +48,7 @@ def jaccard_bounds(
     For thesis Table 3.7, whose sets behind the counts are not printed.
     """
     fewest_within = max(0, original - (of_original - shared))
+    # So many of the correct samples of Main may have a counterfactual.
     within = np.arange(fewest_within, min(original, shared) + 1)
     smallest_meet = np.maximum(0, within + counterfactual - shared)
     largest_meet = np.minimum(within, counterfactual)

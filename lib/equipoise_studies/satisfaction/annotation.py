@@ -110,6 +110,7 @@ class Annotations:
         path = self.path(annotator)
         if path.is_file():
             return
+        # Responses are a model's: a spreadsheet must not take one for a formula.
         questions = items[["item", "context", "response"]].map(harmless)
         questions = questions.assign(question=INSTRUCTION, **dict.fromkeys(QUESTIONS, ""))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -179,6 +180,7 @@ class Annotations:
         for annotator in annotators:
             self.ask(annotator, self.items)
             unanswered[annotator] = len(self.items) - len(self.labels(annotator))
+        # Who settles is asked only once both have answered everything.
         if not any(unanswered.values()) and len(self.settled) < len(self.items):
             self.ask(ADJUDICATOR, self.disputed())
             unanswered = {ADJUDICATOR: len(self.items) - len(self.settled)}
@@ -208,6 +210,7 @@ class Annotations:
 
     def agreement(self) -> dict[str, float]:
         """Table 3.3: agreement on what was written: percent on coherence, kappa on satisfaction."""
+        # The thesis's annotators judged its counterfactuals.
         pairs = self.label_pairs[self.label_pairs["written"]]
         coherence = 100 * float((pairs["coherent"] == pairs["coherent_2"]).mean())
         kappa = cohen_kappa(pairs["satisfied"], pairs["satisfied_2"])

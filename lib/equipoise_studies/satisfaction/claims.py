@@ -34,6 +34,7 @@ NOT_PRINTED = "the sets behind the counts are not printed: bounds only"
 
 def few_shot(runs: Iterable[Run], name: str = "") -> list[Run]:
     """The few-shot ones among estimators, of all collections or of one."""
+    # The thesis writes Few-shot, the replica few-shot.
     return [run for run in runs if "ew-shot" in run[1] and name in ("", run[0])]
 
 
@@ -81,6 +82,7 @@ def _value(ends: Ends) -> float:
 def _statement(number: str, ends: Ends, name: str = "", left_out: Collection[Run] = ()) -> str:
     """What a number is, its interval if every label were right, and who is at chance level."""
     remarks = []
+    # Doubt about labels widens an interval: how wide is it without?
     if_labels_are_right = certain(ends.value).evidence(number)
     if if_labels_are_right != ends.evidence(number):
         low, high = if_labels_are_right.low, if_labels_are_right.high
@@ -89,6 +91,7 @@ def _statement(number: str, ends: Ends, name: str = "", left_out: Collection[Run
     trained, prompted = fine_tuned(left_out_here), few_shot(left_out_here)
     if trained:
         remarks.append(f"at chance level and left out: {by_collection(trained)}")
+    # A mean over both collections names only those that it leaves out.
     if prompted and name:
         remarks.append(f"at chance level itself: {by_collection(prompted)}")
     if not remarks:
@@ -111,6 +114,7 @@ def skewed(
         tables.append(table.assign(collection=name))
     labels = pd.concat(tables)
     by_dialogue = labels.groupby(["collection", "dialogue"])["satisfied"].agg(["sum", "size"])
+    # Labels of one dialogue resemble each other, so whole dialogues are drawn.
     counts = by_dialogue.to_numpy()
 
     def share(dialogues: np.ndarray) -> float:
@@ -135,6 +139,7 @@ def agrees_with_people() -> Evidence:
         gaps.append(agreement.kappa - printed_kappas[name])
         variance += agreement.std_kappa**2
         n_dialogues += len(dissatisfied)
+    # The two collections are independent, so the variances add up.
     mean = np.mean(gaps)
     reach = stats.norm.isf(0.025) * variance**0.5 / len(gaps)
     statement = (
@@ -162,6 +167,7 @@ def confirmed_more(rng: np.random.Generator, resamples: int) -> Evidence:
             ("Dissatisfaction", "Satisfaction"),
         ):
             n_samples = main.loc[own, f"{name} Test"]
+            # A confirmed counterfactual has the opposite label of its sample.
             n_confirmed = turned.loc[opposite, f"{name} CF"]
             draws = rng.binomial(n_samples, n_confirmed / n_samples, resamples)
             rates[own] = np.append(n_confirmed / n_samples, draws / n_samples)
@@ -208,6 +214,7 @@ def share_of_main() -> Evidence:
 
 def one_pair(behind: pd.DataFrame) -> Evidence:
     """Table 3.6: one pair of counts gives each row."""
+    # No pair at all is as far from one as two pairs are.
     furthest = behind.loc[(behind["solutions"] - 1).abs().idxmax(), "solutions"]
     statement = f"pairs of counts that give a row, of {len(behind)} rows the one furthest from 1"
     reason = "every pair is tried, nothing is sampled"
@@ -216,6 +223,7 @@ def one_pair(behind: pd.DataFrame) -> Evidence:
 
 def constant_rows(behind: pd.DataFrame) -> Evidence:
     """Table 3.6: BERT without up-sampling calls nobody dissatisfied on MultiWOZ."""
+    # Called dissatisfied are those found and the satisfied ones that are missed.
     rows = behind[(behind["collection"] == "MultiWOZ") & (behind["model"] == "BERT")]
     rows = rows[rows["setup"] == "w/o up-sampling"]
     wrongly_dissatisfied = rows["satisfied"] - rows["correct_satisfied"]
@@ -234,6 +242,7 @@ def ahead_on_main(printed: Rates) -> Evidence:
 def ahead_elsewhere(printed: Rates) -> Evidence:
     """Table 3.6: every few-shot model is ahead of every fine-tuned one on CF and Mixed."""
     gaps = []
+    # Mixed is Main and CF together.
     for worlds in (["CF"], ["Main", "CF"]):
         accuracy = printed.accuracy(*worlds)
         for name in COLLECTIONS:
@@ -253,6 +262,7 @@ def dropped_on_cf(printed: Rates) -> Evidence:
 
 def comparable(printed: Rates) -> Evidence:
     """Table 3.6: few-shot models do as well on CF as on Main."""
+    # Accuracy depends on the share of dissatisfied samples, which differs; macro recall does not.
     recall = 100 * (printed.scores("CF", "R") - printed.scores("Main", "R"))
     accuracy = 100 * (printed.scores("CF", "Acc") - printed.scores("Main", "Acc"))
     changes = accuracy[few_shot(accuracy)].iloc[0]
@@ -299,6 +309,7 @@ def printed_lead_of_index(name: str) -> float:
 
 def within_bounds(bounds: pd.DataFrame) -> Evidence:
     """Table 3.7: the counts allow every printed index."""
+    # Of which setup an index is printed, the thesis does not say.
     allowed = bounds.groupby(["collection", "model"])["within"].any()
     statement = f"of {len(allowed)} printed indices those that the counts of some setup allow"
     return Evidence(statement, float(allowed.sum()), reason=NOT_PRINTED)
@@ -308,6 +319,7 @@ def best_setups(bounds: pd.DataFrame, printed: Rates, score: str) -> Evidence:
     """Table 3.7: counts of the setup best on Main allow the printed index of BERT and ASAP."""
     setups = printed.scores("Main", score).iloc[0].reset_index(name="score")
     setups[["model", "setup"]] = setups["run"].str.split(", ", expand=True)
+    # A few-shot model has one setup, so that there is nothing to choose.
     setups = setups[setups["setup"] != "Few-shot"]
     best_rows = setups.groupby(["collection", "model"])["score"].idxmax()
     best = setups.loc[best_rows, ["collection", "model", "setup"]]
@@ -337,6 +349,7 @@ def zephyr_first() -> Evidence:
 
 def fine_tuned_kept(rates: Rates, printed: Rates, left_out: Collection[Run]) -> Evidence:
     """Figure 3.4: what is left of fine-tuned estimators' accuracy on dissatisfied samples only."""
+    # Nobody is left out of the printed mean, which is what the thesis speaks of.
     replica, thesis = rates.kept(), printed.kept()
     mean = replica.mean(fine_tuned(replica.value, left_out=left_out))
     number = "share of Main's accuracy left on dissatisfied samples only, mean of fine-tuned"
@@ -398,6 +411,7 @@ def index_lead(
     """Table 3.7: few-shot estimators share more contexts than fine-tuned ones, on the same ones."""
     lead = _lead(index_ends(counts, wrong), name, left_out)
     contexts = counts[name].xs("contexts", axis=1, level="count")
+    # Row 0 is the data; every estimator has the same contexts.
     n_contexts = int(contexts.iloc[0].min())
     number = (
         f"Jaccard index on the same {n_contexts} contexts, few-shot less mean of fine-tuned, {name}"
@@ -419,6 +433,7 @@ def outperform_on_main(
 
 def threshold_helps(chosen: Rates) -> Evidence:
     """Beyond: macro recall of the fine-tuned estimators on Main at a threshold of their own."""
+    # Main's labels are the raters', of which none is in doubt.
     recall = certain(chosen.scores("Main", "R"))
     statement = "macro recall on Main, mean of fine-tuned"
     return recall.mean(fine_tuned(recall.value)).evidence(statement, n=chosen.n())

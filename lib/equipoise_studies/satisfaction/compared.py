@@ -30,6 +30,7 @@ def agreement(
             "note": "people against a model on whole dialogues, not two people on counterfactuals",
             "digits": 2,
         }
+    # Percentages and a kappa share a column, as in print: the tolerance is the kappa's.
     by_collection = {name: annotations[name].agreement() for name in COLLECTIONS}
     return {
         "ours": pd.DataFrame(by_collection).rename_axis("judgement").reset_index(),
@@ -43,6 +44,7 @@ def agreement(
 def success(study: Study, derived: pd.DataFrame) -> dict[str, Any]:
     """Table 3.4: of the study's counterfactuals, or from Tables 3.2 and 3.5."""
     keys = ["data partition"]
+    # Nobody has confirmed what was swapped.
     if study.world == "swapped":
         data = "printed Tables 3.2 and 3.5"
         return {"ours": derived, "keys": keys, "basis": "derived", "data": data}
@@ -118,6 +120,7 @@ def scores(study: Study, replica: pd.DataFrame, derived: pd.DataFrame) -> dict[s
             "underlining, the best and the second best, are left out; the notebook has the replica "
             "in a table of its own",
         }
+    # A run is "system, setup", or the system alone where it has but one.
     table = replica[replica["run"] != "constant"]
     system_and_setup = table["run"].str.rpartition(", ")
     has_setup = system_and_setup[0] != ""
@@ -147,6 +150,7 @@ def shared(study: Study, index: pd.DataFrame, replica: pd.DataFrame) -> dict[str
             "note": "every estimator on the contexts that all of them labelled; another table has "
             "what the printed scores allow of the printed indices",
         }
+    # The thesis does not say of which setup it prints the index: that best in F1 fits best.
     main = replica[(replica["world"] == "Main") & (replica["run"] != "constant")]
     main = main.assign(model=main["run"].str.partition(", ")[0].map(_printed_names(study)))
     best_rows = main.groupby(["collection", "model"])["F1"].idxmax()

@@ -152,6 +152,7 @@ def with_swaps_of_facts(collection: Collection) -> Collection:
     """A collection of facts whose test part has the swapped responses of the facts."""
     swaps = facts.read(STUDY, "swaps.csv", {"similarity": float})
     swaps = swaps[swaps["collection"] == collection.name].drop(columns="collection")
+    # In the order of the test samples, as the digest of the turned ones takes them.
     turned = collection.part("test").merge(swaps, on="sample", validate="one_to_one")
     donors = collection.all_samples.set_index("sample").loc[turned["donor"]]
     turned = with_labels_of(turned, donors.reset_index())

@@ -64,6 +64,7 @@ class Ends(NamedTuple):
         """
         value, low, high = (table.squeeze(axis=1) for table in self)
         estimate = float(value.iloc[0])
+        # Row 0 is the data, the draws come after it.
         lower = float(low.iloc[1:].quantile(0.025))
         upper = float(high.iloc[1:].quantile(0.975))
         if np.isnan([lower, upper, estimate]).any():
@@ -115,6 +116,7 @@ class Rates:
 
     def scores(self, world: str, score: str) -> pd.DataFrame:
         """One of `SCORES` on a world."""
+        # Rates by sizes are expected counts, from which every score follows.
         counts = []
         for label in LABELS:
             rates = self.of(world, label)
@@ -128,6 +130,7 @@ class Rates:
 
         Of a share r found and a share w in doubt: max(0, (r - w) / (1 - w)) to min(1, r / (1 - w)).
         """
+        # At worst all wrong labels are among those found, at best none is.
         rate = self.of(self.turned, "dissatisfied")
         wrong = self.doubt()
         lowest = ((rate - wrong) / (1 - wrong)).clip(lower=0)
@@ -139,6 +142,7 @@ class Rates:
         n_main = self.size("Main", "dissatisfied")
         found_in_main = self.of("Main", "dissatisfied") * n_main
         n_turned = self.size(self.turned, "dissatisfied")
+        # A wrong label makes a sample one that should not count.
         n_certain = n_turned * (1 - self.doubt())
         shares = []
         for rate, n_samples in zip(
@@ -179,6 +183,7 @@ def replica_rates(
     sizes = population.melt(["collection", "world"], list(LABELS))
     sizes = sizes.set_index(["collection", "world", "variable"])["value"].to_dict()
     dialogues = tested.assign(dialogue=tested["sample"].str.partition(":")[0])
+    # An estimator may have labelled a part of the dialogues: the fewest decide.
     dialogues_by_run = dialogues.groupby(["collection", "run"])["dialogue"].nunique()
     units = dialogues_by_run.groupby("collection").min().to_dict()
     turned_dissatisfied = tested[(tested["world"] == turned) & tested["dissatisfied"]]

@@ -27,6 +27,7 @@ def make_rated_turns() -> pd.DataFrame:
         collection = read_upstream(name, FILES[name])
         rows = collection.rated_rows
         sample = rows["dialogue"] + ":" + rows["line"].astype(str)
+        # A row is a sample where the system spoke since the user's turn before.
         samples = collection.all_samples[SAMPLE_FACTS]
         part_by_dialogue = collection.all_samples.groupby("dialogue")["part"].first()
 
@@ -51,6 +52,7 @@ def make_swaps() -> pd.DataFrame:
     """Donor of each swapped response, and how alike the two last user utterances are."""
     tables = []
     for name in COLLECTIONS:
+        # Labels, services and acts of sample and donor are in the table of rated turns.
         turned = with_swapped(read_upstream(name, FILES[name])).turned
         tables.append(
             turned.assign(collection=name)[["collection", "sample", "donor", "similarity"]]

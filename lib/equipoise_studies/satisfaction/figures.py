@@ -58,6 +58,7 @@ def curve_panels(table: pd.DataFrame, measures: Sequence[str]) -> Figure:
         curve_by_run = {}
         for run, curve in curves.groupby("run", sort=False):
             curve_by_run[str(run)] = curve.sort_values("ratio")
+        # Lines that lie on each other share a colour, a band and a label.
         labels = []
         for runs in _same_lines(curve_by_run):
             curve, style = curve_by_run[runs[0]], _style(runs, places)
@@ -90,6 +91,7 @@ def _colour_places(runs: pd.Series) -> dict[str, int]:
 def _family_and_setup(run: str) -> tuple[str, str]:
     """Family of an estimator, and its up-sampling or threshold as `DASHES` name it."""
     family = run.partition(", ")[0].partition(" (")[0]
+    # The empty mark, no up-sampling, stands in every name.
     for mark in DASHES:
         if mark and mark in run:
             return family, mark
@@ -247,6 +249,7 @@ def turned_utterances(
             before, after = after, before
         title = f"{example.collection} {example.sample}, from {before} to {after}"
         shown_turns = range(max(1, example.turn - last), example.turn)
+        # The last of the turns shown is the own response, which has its line beside the other.
         turns = _turns(collections[example.collection], example.dialogue, shown_turns)
         own_response = turns.pop()[1]
         lines += [

@@ -87,6 +87,7 @@ def _written_label_probability(answer: LabelAnswer) -> float:
     label = label_in(answer.text)
     if label is None:
         return 0.5
+    # Without log-probabilities the label counts as certain.
     confidence = 1.0
     if answer.likely:
         confidence = math.exp(max(answer.likely.values()))

@@ -49,6 +49,7 @@ def _records(
         if after_blank:
             block += 1
         after_blank = False
+        # A stripped line would lose empty fields at its end.
         fields = [field.strip() for field in line.split("\t")]
         if len(fields) == len(names):
             yield number, block, fields
@@ -83,10 +84,12 @@ def read_dialogues(path: str | Path) -> pd.DataFrame:
     columns = ["dialogue", "line", "speaker", "text", "act", "ratings", "overall"]
     table = pd.DataFrame(rows, columns=columns)
 
+    # A dialogue of the system alone has no rating, and would be lost silently.
     rated_dialogues = table.loc[table["speaker"] == "USER", "dialogue"]
     is_rated = table["dialogue"].isin(rated_dialogues)
     for line in table[~is_rated].drop_duplicates("dialogue")["line"]:
         problems.add(path, line, "ratings", "a dialogue without ratings", "rated user turns")
+    # Files that are cut off end in the middle of a dialogue.
     ends = table[is_rated].drop_duplicates("dialogue", keep="last")
     for line in ends.loc[~ends["overall"].astype(bool), "line"]:
         problem_of_end = "a dialogue that does not end with OVERALL"
@@ -173,6 +176,7 @@ def _literal(text: str, kind: type, path: str | Path, line: int, column: str) ->
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         value = None
+    # True is an instance of int, and no act: types are compared, not instances.
     if not isinstance(value, list) or not value or any(type(item) is not kind for item in value):
         items = "strings" if kind is str else "whole numbers"
         wanted = f"a list of {items}, as Python writes it"

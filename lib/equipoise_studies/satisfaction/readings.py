@@ -48,6 +48,7 @@ def readings(collections: Iterable[Collection]) -> pd.DataFrame:
     table = read_columns(project.data(*FOLDER, "readings.csv"), COLUMNS)
     table = table[table["collection"].isin(drawn["collection"])].reset_index(drop=True)
     answers_are_known = table["flips"].isin(["yes", "no", "unclear"]).all()
+    # Readings of other responses would be applied to the wrong ones.
     same_responses = table[DRAWN_COLUMNS].to_numpy().tolist() == drawn.to_numpy().tolist()
     if not answers_are_known or not same_responses:
         raise ValueError(

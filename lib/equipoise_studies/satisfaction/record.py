@@ -91,6 +91,7 @@ class _Recorder:
                 turn_level.append(name)
 
         steps = []
+        # Estimators label what was written, so writing and reading come first.
         if self.study.writer is not None:
             for name in turn_level:
                 steps.append(self._writing(name, self.study.writer))
@@ -209,6 +210,7 @@ class _Recorder:
         state(data.settings_path(path), settings)
 
         samples = self.study.texts(name).part("test").set_index("sample")
+        # What was written before is kept: a long run goes on where it was stopped.
         waiting = self._samples_to_write(name)["sample"]
         waiting = waiting[~waiting.isin(self._written(name)["sample"])]
         with open_model(writer.model, writer.endpoint, writer.device, self.models) as (_, write):
@@ -233,6 +235,7 @@ class _Recorder:
         try:
             return bool(self.study.test_sets)
         except (FileNotFoundError, ValueError):
+            # Before people have confirmed what was written there is nothing to label.
             if self.study.counterfactuals == "written":
                 return False
             raise
@@ -283,6 +286,7 @@ class _Recorder:
         self, system: str, estimator: Estimator, samples: pd.DataFrame, setup: str
     ) -> pd.DataFrame:
         """Samples without a recorded prediction."""
+        # Predictions by other settings are none of this estimator.
         path = self.study.record / f"{system}.csv"
         if not path.is_file() or not self._is_stated(system, estimator):
             return samples
@@ -299,6 +303,7 @@ class _Recorder:
         for option in MAY_CHANGE:
             del options[option]
         training = options["training"] or {}
+        # An option that is off may be added later without a new record.
         options["training"] = {option: value for option, value in training.items() if value}
         if estimator.prompt is not None:
             options["prompt"] = read_prompt(estimator.prompt, [INPUT, *EXAMPLES])
@@ -339,6 +344,7 @@ class _Recorder:
         settings = self._settings_of(
             estimator.model, estimator.endpoint, estimator.kind, **self._settings(estimator)
         )
+        # Settings before rows: rows without settings would be refused.
         path = self._settings_path(system)
         state(path, settings)
 
@@ -391,6 +397,7 @@ class _Recorder:
         if training is None:
             raise ValueError(f"{system} is not trained")
         train = collection.part("train")
+        # 0 stands for under-sampling, which leaves samples out instead of repeating some.
         times = estimator.setups[setup]
         if not times:
             rows = under_sampled(train["dissatisfied"], np.random.default_rng(SEED))
@@ -410,6 +417,7 @@ class _Recorder:
             )
             return fitted.probability(samples)
 
+        # An encoder takes hours: it keeps a checkpoint on the way.
         self.work.mkdir(parents=True, exist_ok=True)
         setup_in_file_name = setup.replace(" ", "-").replace("/", "")
         return fine_tune_encoder(
@@ -452,6 +460,7 @@ def example_dialogues(collection: Collection) -> list[str]:
     shortest = train[train["turn"] == train["turn"].min()]
     rng = np.random.default_rng(SEED)
     examples = []
+    # In the order of the prompt's labels; 3 is neither here nor there.
     for pool in (shortest[shortest["rating"] >= 4], shortest[shortest["rating"] < 3]):
         drawn = pool.iloc[rng.integers(len(pool))]
         examples.append(dialogue_text(drawn["users"], drawn["systems"]))

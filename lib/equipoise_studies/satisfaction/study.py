@@ -47,6 +47,7 @@ class Source:
             )
         if self.dialogues is not None and not self.about:
             raise ValueError("a collection of one's own says what it is (about)")
+        # Files of item uss have their parts in item asap.
         parts_lack = (self.valid is None) != (self.test is None)
         if parts_lack or (self.valid is not None and self.upstream):
             raise ValueError("valid and test come together, with dialogues of one's own")
@@ -59,6 +60,7 @@ class Source:
         """The collection with its texts, and with no other responses yet."""
         if self.dialogues is None:
             return data.read_upstream(name, self.upstream, self.level)
+        # Without files of parts, they are drawn.
         parts = {}
         if self.valid is not None and self.test is not None:
             parts = {"valid": self.valid, "test": self.test}
@@ -239,6 +241,7 @@ class Study(ChapterConfig):
     @property
     def data_basis(self) -> Basis:
         """Whether the collections are the thesis's own, so that what they hold is compared."""
+        # Tables 3.1 and 3.2 are of the data alone, whatever the models are.
         files = [self.collections[name].upstream for name in COLLECTIONS]
         return "recomputed" if files == list(FILES.values()) else self.basis
 
@@ -267,6 +270,7 @@ class Study(ChapterConfig):
 
         Raises `equipoise_compendium.registry.DataUnreachable` where they are not to be had.
         """
+        # A file takes seconds to read, and a plan asks for it many times.
         if name not in self._texts_by_name:
             self._texts_by_name[name] = self.collections[name].read_texts(name)
         return self._texts_by_name[name]
@@ -301,6 +305,7 @@ class Study(ChapterConfig):
             return data.with_swaps_of_facts(collection)
         if self.responses is not None:
             return data.with_responses(collection, self._responses_of_file(collection))
+        # Items of facts hold no responses, so these come from what was written.
         confirmed = self.annotations(collection.name).confirmed()
         responses = confirmed[["sample"]].merge(self.written(collection.name), on="sample")
         return data.with_responses(collection, responses)
@@ -338,6 +343,7 @@ class Study(ChapterConfig):
         """
         if self.writer is None or self.writer.annotations is None:
             raise ValueError("no folder of annotations is named")
+        # First, so that a missing record is told before missing texts.
         responses = self.written(name)
         if self.is_committed and not with_texts:
             items = items_of_facts(name, responses)
@@ -353,9 +359,11 @@ class Study(ChapterConfig):
         """What the estimators of the config said, of its setups."""
         paths = {}
         for name in self.estimators:
+            # Noted as used, as their settings are.
             paths[name] = self.file(f"{name}.csv")
             self.file(f"settings/{name}.json")
         table = data.predictions(self.test_sets.values(), paths)
+        # A record may hold setups of an earlier config.
         setups = []
         for name, estimator in self.estimators.items():
             setups += [(name, setup) for setup in estimator.setups]

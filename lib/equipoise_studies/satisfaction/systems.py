@@ -71,11 +71,10 @@ def fine_tune_encoder(
 
     ``device``: one thread of the processor, or a card. ``folder``: of the base model. ``texts``:
     Training texts; of a long one the end counts. ``dissatisfied``: Their labels. ``to_label``:
-    Texts to label. ``times``: Up-sampling of
-    dissatisfied samples. ``steps``, ``batch``: Steps of AdamW and samples in each. ``length``:
-    Tokens kept, from the end. ``rate``, ``checkpoint``: see `equipoise_studies.training.descend`.
-    ``precision``: of the states. ``seed``: of the head and of the order of the samples. Returns:
-    Shaped (to_label,): probability of dissatisfaction.
+    Texts to label. ``times``: Up-sampling of dissatisfied samples. ``steps``, ``batch``: Steps of
+    AdamW and samples in each. ``length``: Tokens kept, from the end. ``rate``, ``checkpoint``: see
+    `equipoise_studies.training.descend`. ``precision``: of the states. ``seed``: of the head and of
+    the order of the samples. Returns: Shaped (to_label,): probability of dissatisfaction.
 
     thesis section 3.5.3 (BERT): the state of the first token, a linear layer, cross-entropy.
     Without dropout, as small models underfit as they are. Repeats on one machine.
@@ -110,14 +109,19 @@ def fine_tune_encoder(
     title = f"fine-tuning x{times}"
     descend([network, head], list(order), loss_of, title, rate=rate, checkpoint=checkpoint)
 
-    probabilities = np.empty(len(to_label))
-    # Texts of like length together, so that little is padded.
-    by_length = np.argsort([len(text) for text in to_label], kind="stable")
     with torch.inference_mode():
-        for start in tqdm(range(0, len(to_label), 64), desc=f"labelling x{times}", mininterval=10):
-            rows = by_length[start : start + 64]
-            classes = torch.softmax(logits([to_label[row] for row in rows]), dim=1)
-            probabilities[rows] = classes[:, 1].cpu().numpy()
+        return _probabilities(torch, logits, to_label, f"labelling x{times}")
+
+
+def _probabilities(torch: Any, logits: Any, texts: Sequence[str], title: str) -> Floats:
+    """Probability of the second class of each text."""
+    probabilities = np.empty(len(texts))
+    # Texts of like length together, so that little is padded.
+    by_length = np.argsort([len(text) for text in texts], kind="stable")
+    for start in tqdm(range(0, len(texts), 64), desc=title, mininterval=10):
+        rows = by_length[start : start + 64]
+        classes = torch.softmax(logits([texts[row] for row in rows]), dim=1)
+        probabilities[rows] = classes[:, 1].cpu().numpy()
     return probabilities
 
 
@@ -252,16 +256,47 @@ def fit_hawkes(
     labels = torch.tensor(training["dissatisfied"].to_numpy(dtype=np.int64))
     weights = torch.where(labels == 1, float(times), 1.0)
 
-    shape = (exchange_vectors.shape[2], 2)
+    parameters = _fitted_parameters(
+        torch,
+        vectors,
+        mask,
+        labels,
+        weights,
+        steps=steps,
+        rate=rate,
+        penalty=penalty,
+        title=f"Hawkes x{times}",
+    )
+    return Hawkes(features, *parameters)
+
+
+def _fitted_parameters(
+    torch: Any,
+    vectors: Any,
+    mask: Any,
+    labels: Any,
+    weights: Any,
+    *,
+    steps: int,
+    rate: float,
+    penalty: float,
+    title: str,
+) -> list[Floats]:
+    """Base, jump and decay of a `Hawkes` that make the labels likeliest.
+
+    ``vectors`` (shaped (samples, turns, width + 1)), ``mask`` (1 where there is an exchange),
+    ``labels`` and ``weights`` (of the samples) are tensors.
+    """
+    shape = (vectors.shape[2], 2)
     base = torch.zeros(shape, requires_grad=True)
     jump = torch.zeros(shape, requires_grad=True)
     slowness = torch.zeros(2, requires_grad=True)
     jump.data[-1] = -2.0  # small jumps at first
     # Turns between an exchange and the last.
-    distance = torch.arange(exchange_vectors.shape[1] - 1, -1, -1.0).unsqueeze(1)
+    distance = torch.arange(vectors.shape[1] - 1, -1, -1.0).unsqueeze(1)
     optimiser = torch.optim.Adam([base, jump, slowness], lr=rate)
     softplus = torch.nn.functional.softplus
-    for _ in tqdm(range(steps), desc=f"Hawkes x{times}", mininterval=10):
+    for _ in tqdm(range(steps), desc=title, mininterval=10):
         jumps = softplus(vectors @ jump) * mask
         kernel = torch.exp(-softplus(slowness) * distance[:-1])
         excitement = (jumps[:, :-1] * kernel).sum(dim=1)
@@ -278,4 +313,4 @@ def fit_hawkes(
     fitted = []
     for parameters in (base, jump, softplus(slowness)):
         fitted.append(parameters.detach().numpy().astype(np.float64))
-    return Hawkes(features, *fitted)
+    return fitted

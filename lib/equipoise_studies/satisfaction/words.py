@@ -19,6 +19,7 @@ READERS = {1: "one reader", 2: "two annotators, and a third where they differ"}
 def _percent(ends: Ends) -> str:
     """A share in percent with its interval."""
     share = ends.evidence("a share")
+    # There is none where no estimator of a kind is left.
     if share.estimate is None or share.low is None or share.high is None:
         return "0% [nan, nan]"
     return f"{100 * share.estimate:.0f}% [{100 * share.low:.0f}, {100 * share.high:.0f}]"
@@ -65,6 +66,7 @@ def of_sources(study: Study) -> str:
 def _of_agreement(name: str, annotations: Annotations) -> str:
     """How far the annotators agree on what was written, and with the raters on what was there."""
     coherence, satisfaction = annotations.agreement().values()
+    # Of the responses that were there, the data have ratings to compare with.
     own_responses = annotations.settled[~annotations.settled["written"]]
     with_ratings = cohen_kappa(own_responses["satisfied"], ~own_responses["dissatisfied"])
     return (
@@ -89,6 +91,7 @@ def of_written(
         f"{READERS[study.writer.readers]} ({study.writer.who}), {written['turned'].sum():,} do "
         f"what was asked and {written['coherent'].sum():,} fit the dialogue."
     ]
+    # One reader agrees with nobody, and so does who has not finished.
     if study.writer.readers == 2 and written["labelled"].all():
         for name, collection_annotations in annotations.items():
             sentences.append(_of_agreement(name, collection_annotations))
@@ -104,6 +107,7 @@ def of_estimators(study: Study, estimated: pd.DataFrame) -> list[str]:
     sentences = []
     for name, estimator in study.estimators.items():
         sentence = f"{name} is {estimator.about}"
+        # 0 stands for all dialogues.
         if estimator.dialogues:
             of_main = (estimated["system"] == name) & (estimated["world"] == "Main")
             samples = estimated[of_main]
@@ -152,6 +156,7 @@ def of_ends(curves: pd.DataFrame) -> str:
     values = accuracy.groupby(["collection", "run"])["value"]
     ends = pd.DataFrame({"first": values.first(), "last": values.last()})
     kinds = {"fine-tuned": fine_tuned(ends.index), "few-shot": few_shot(ends.index)}
+    # The same estimators at two thresholds: then these are compared.
     if any("(chosen)" in run for _, run in ends.index):
         kinds = {}
         for threshold in ("usual", "chosen"):
@@ -170,6 +175,7 @@ def of_ends(curves: pd.DataFrame) -> str:
 
 def of_undecided(recorded: pd.DataFrame) -> str:
     """How many answers of few-shot estimators held no label."""
+    # An answer without a label is recorded as 1/2 (see prompts.label_probability).
     few_shot_scores = recorded.loc[recorded["setup"] == "Few-shot", "dissatisfaction"]
     n_undecided = int((few_shot_scores == 0.5).sum())
     if not n_undecided:
