@@ -50,7 +50,7 @@ def own_files(study: Study, sample: Sample) -> dict[str, str]:
 def lacking(study: Study, sample: Sample, models: Path) -> list[str]:
     """What has to be had before questions can be drawn; ``models``: folder of checkpoints."""
     missing = []
-    searched = set()
+    searched: set[str] = set()
     for name in sample.drawn:
         files = study.benchmarks[name].files
         missing += [str(path) for path in files.values() if not path.is_file()]

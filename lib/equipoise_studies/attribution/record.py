@@ -138,7 +138,7 @@ class _Recorder:
         """Have a model make a pool of names, if any record shows names."""
         study = self.study
         # Only records that show names need them.
-        label_sets = set()
+        label_sets: set[str] = set()
         for record in study.records.values():
             label_sets.update(cell.labels for cell in self._cells(record))
         if "names" not in label_sets:
