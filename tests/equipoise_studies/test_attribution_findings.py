@@ -1,4 +1,4 @@
-"""What the recorded answers say of the sentences of chapter 5: pooled differences, intervals, what they show."""
+"""What the recorded answers say of the sentences of chapter 5: differences, intervals, words."""
 
 import math
 import os
@@ -50,7 +50,7 @@ def rows(values: list[float], benchmark: str = "NQ") -> pd.DataFrame:
 
 @pytest.mark.parametrize(("up", "down", "n"), [(0, 0, 15), (3, 1, 30), (20, 45, 300)])
 def test_an_interval_is_that_of_bonett_and_price(up: int, down: int, n: int) -> None:
-    """Adjusted Wald interval of a difference of paired proportions, whose formula adds one change either way."""
+    """Adjusted Wald interval of paired proportions: its formula adds one change either way."""
     found = findings.pooled(
         rows([100.0] * up + [-100.0] * down + [0.0] * (n - up - down)), "gap", "a gap"
     )

@@ -1,4 +1,4 @@
-"""What chapter 5's recorder asks of the upstream texts; skipped as one where these are not at hand."""
+"""What chapter 5's recorder asks of the upstream texts; skipped where these are not at hand."""
 
 from dataclasses import replace
 

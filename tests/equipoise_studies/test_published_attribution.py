@@ -1,4 +1,4 @@
-"""Guards the printed tables of thesis chapter 5: they must agree with each other, which proves where a row belongs."""
+"""Guards the printed tables of thesis chapter 5: they agree, which proves where a row belongs."""
 
 import numpy as np
 import pandas as pd
@@ -44,13 +44,16 @@ def numbers(*tables: int) -> pd.DataFrame:
 
 
 def quality(*tables: int, mode: tuple[str, ...]) -> pd.DataFrame:
-    """Precision and recall in one mode, or one pair of mixed modes, under the names that their differences bear."""
+    """Precision and recall in one mode, or one pair of mixed modes, named as their differences."""
     levels = ["mode"] if len(mode) == 1 else ["relevant mode", "non-relevant mode"]
     return numbers(*tables).xs(mode, level=levels)[["Precision", "Recall"]].add_prefix("Δ")
 
 
 def bias(*tables: int, mixed: bool) -> pd.DataFrame:
-    """Quality with the relevant passages labelled Human, less that with them labelled LLM (Eqs. 5.2 and 5.5)."""
+    """Quality with the relevant passages labelled Human, less that with them labelled LLM.
+
+    thesis, Eqs. 5.2 and 5.5.
+    """
     informed, swapped = (
         quality(*tables, mode=modes if mixed else modes[:1])
         for modes in (HUMAN_RELEVANT, LLM_RELEVANT)
@@ -127,7 +130,7 @@ def test_sensitivity_is_no_less_than_the_change_of_the_mean() -> None:
 
 
 def test_marks_of_recall_in_table_5_2_follow_from_the_printed_numbers() -> None:
-    """CAS counts the questions that flip; with the difference of the means it gives the paired t-test in full."""
+    """CAS counts the questions that flip; with the difference of the means it gives the t-test."""
     change = quality(1, 11, mode=("Informed",)) - quality(1, 11, mode=("Vanilla",))
     net = (change["ΔRecall"] * QUESTIONS / 100).round()
     flips = (numbers(2)["ΔRecall"] * QUESTIONS / 100).round()

@@ -1,4 +1,4 @@
-"""Prompts, labels of authorship, citation probabilities and growing records of retrieval-augmented answers."""
+"""Prompts, labels of authorship, citation probabilities and growing records of answers."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ def test_unknown_modes_and_groups_are_named() -> None:
 def test_bad_label_files_are_refused_with_every_problem(tmp_path: Path) -> None:
     path = tmp_path / "labels.yaml"
     path.write_text(
-        "a: {notice: x, groups: {h: [A], l: [A]}}\nb: {groups: {}}\nc: {notice: x, groups: {h: A, l: [B]}}\n"
+        "a: {notice: x, groups: {h: [A], l: [A]}}\n"
+        "b: {groups: {}}\n"
+        "c: {notice: x, groups: {h: A, l: [B]}}\n"
     )
     with pytest.raises(InputError) as caught:
         read_label_sets(path)
@@ -321,7 +323,8 @@ def test_two_tasks_of_one_key_are_refused(tmp_path: Path) -> None:
     [
         "no json",
         '{"record": "turn"}',
-        '{"record": "answer", "key": {}, "shown": [], "relevant": [], "answer": 1, "citations": [], "seconds": 0.1}',
+        '{"record": "answer", "key": {}, "shown": [], "relevant": [], "answer": 1, '
+        '"citations": [], "seconds": 0.1}',
     ],
 )
 def test_a_record_that_is_none_is_refused(tmp_path: Path, line: str) -> None:

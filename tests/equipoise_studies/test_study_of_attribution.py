@@ -1,4 +1,4 @@
-"""Chapter 5 from a config: a tiny stand-in of its formats and an endpoint, from questions to the compared report."""
+"""Chapter 5 from a config: a tiny stand-in of its formats, from questions to the report."""
 
 import json
 import random
@@ -31,7 +31,7 @@ QUESTIONS, DEPTH = 6, 5
 
 
 def lists(form: str, retriever: int) -> list[dict[str, Any]]:
-    """Questions of a form, each with one relevant passage among some, at a place that is another by the retriever."""
+    """Questions of a form, each with one relevant passage, whose place hangs on the retriever."""
     draw, found = random.Random(retriever), []  # noqa: S311
     for number in range(QUESTIONS + 2):
         texts = [f"Passage {place} on lake {number} tells of fish." for place in range(DEPTH + 1)]
@@ -79,7 +79,7 @@ def write_lists(path: Path, form: str, retriever: int = 0) -> None:
 
 
 def answers(handler: BaseHTTPRequestHandler, request: Mapping[str, Any]) -> None:
-    """Rewrite a passage, name people, or cite the passage that names the lake; now and then the first one as well."""
+    """Rewrite a passage, name people, or cite the passage on the lake, at times the first too."""
     asked = request["messages"][-1]["content"]
     if "random list of 100" in asked:
         return send(handler, body_of("Ann Lee, Bo Ek, Cy Oh"))
@@ -393,7 +393,7 @@ def test_lists_of_one_relevant_passage_are_read_and_bad_lines_named(
     assert len(found.questions) == QUESTIONS
     wanted = [line.get("question", line.get("query")) for line in lists(form, 0)][:QUESTIONS]
     assert found.questions["text"].tolist() == wanted
-    for question, documents in found.given["any"].items():
+    for question, documents in found.retrieved["any"].items():
         assert len(documents) == DEPTH
         number = question.removeprefix("q")
         assert found.passages[documents[0]].endswith(f"Lake {number} is called Ura{number}.")

@@ -1,4 +1,4 @@
-"""Answers of many prompts at a time are those of each prompt alone, as transformers itself continues it."""
+"""Answers of many prompts at a time are those of each alone, as transformers continues it."""
 
 from __future__ import annotations
 

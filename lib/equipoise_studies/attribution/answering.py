@@ -190,14 +190,8 @@ def record_answers(
     ``progress``: wraps the tasks that are still to do, for a progress bar. Returns how many answers
     were recorded now.
     """
-    names = sorted(tasks[0].key) if tasks else []
-    tasks_by_key = {tuple(task.key[name] for name in names): task for task in tasks}
-    if len(tasks_by_key) < len(tasks):
-        raise ValueError("two tasks have one key: answers could not be told apart")
-    recorded = begin(record, {**settings, "sampling": asdict(sampling)}, "answer", FIELDS, names)
-    for line in recorded:
-        tasks_by_key.pop(tuple(line[name] for name in names), None)
-    waiting = iter(progress(tasks_by_key.values()))
+    unanswered = _unanswered(tasks, record, {**settings, "sampling": asdict(sampling)})
+    waiting = iter(progress(unanswered))
 
     def attempt(task: Task) -> tuple[Task, Answer | EndpointError, float]:
         begun = time.monotonic()
@@ -231,3 +225,14 @@ def record_answers(
         )
         raise IncompleteError("\n  ".join([summary, *failures[:5]]))
     return answered
+
+
+def _unanswered(tasks: Sequence[Task], record: Path, settings: Mapping[str, Any]) -> list[Task]:
+    """The tasks that a record does not hold yet; it is begun, or refused if its settings differ."""
+    names = sorted(tasks[0].key) if tasks else []
+    tasks_by_key = {tuple(task.key[name] for name in names): task for task in tasks}
+    if len(tasks_by_key) < len(tasks):
+        raise ValueError("two tasks have one key: answers could not be told apart")
+    for line in begin(record, settings, "answer", FIELDS, names):
+        tasks_by_key.pop(tuple(line[name] for name in names), None)
+    return list(tasks_by_key.values())

@@ -73,11 +73,13 @@ class LabelSet:
         ``*words``: what identifies the document; where a group has several labels, the same words
         draw the same one.
         """
-        shown = self.shown(mode, group)
-        if shown is None:
+        shown_group = self.shown(mode, group)
+        if shown_group is None:
             return None
-        labels = self.groups[shown]
-        return labels[int(stable_generator(seed, self.name, shown, *words).integers(len(labels)))]
+        labels = self.groups[shown_group]
+        # The draw hangs on the document alone, whatever else is asked before it.
+        rng = stable_generator(seed, self.name, shown_group, *words)
+        return labels[int(rng.integers(len(labels)))]
 
 
 def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, LabelSet]:
@@ -99,9 +101,9 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
         try:
             label_set = _label_set(name, entry, pool)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            found = f"{type(error).__name__}: {error}"
-            wanted = "notice (a sentence) and groups (two, each with labels of its own)"
-            problems.add(path, None, str(name), found, wanted)
+            entry_wanted = "notice (a sentence) and groups (two, each with labels of its own)"
+            problem = f"{type(error).__name__}: {error}"
+            problems.add(path, None, str(name), problem, entry_wanted)
             continue
         if label_set is not None:
             sets[name] = label_set
@@ -112,11 +114,13 @@ def read_label_sets(path: str | Path, pool: Sequence[str] = ()) -> dict[str, Lab
 def _label_set(name: str, entry: Any, pool: Sequence[str]) -> LabelSet | None:
     """A set of labels from an entry of the file; None for one whose pool is empty."""
     groups = {}
+    # A group may have the word "pool" in place of its labels.
     for group, labels in entry["groups"].items():
         groups[group] = list(pool) if labels == "pool" else labels
     listed = all(isinstance(labels, list) for labels in groups.values())
     if not listed or not isinstance(entry["notice"], str):
         raise TypeError("no sentence, or a group without a list")
+    # A set that needs the pool of names is of no use before these are recorded.
     if not pool and "pool" in entry["groups"].values():
         return None
     return LabelSet(name, {group: tuple(groups[group]) for group in groups}, entry["notice"])

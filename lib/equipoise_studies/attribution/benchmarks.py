@@ -30,15 +30,15 @@ class Benchmark:
     ``questions``: columns question, text, gold (tuple of str), relevant (id of a passage), judged
     (ids of the passages that people judged relevant). ``passages``: text by id, as people wrote it.
     ``rewritten``: the same ids, as a model rewrote them; empty where that is still to be done.
-    ``given``: where retrievers have run already, by retriever and question the relevant passage and
-    then the others.
+    ``retrieved``: where retrievers have run already, by retriever and question the relevant
+    passage and then the others.
     """
 
     name: str
     questions: pd.DataFrame
     passages: dict[str, str]
     rewritten: dict[str, str]
-    given: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
+    retrieved: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
 
 
 # --- at hand --------------------------------------------------------------------------------------
@@ -78,6 +78,7 @@ def nq_utd(longest: int | None) -> Benchmark:
     rewritten = dict(zip(twins["document"], twins["text"], strict=True))
     words = {document: len(text.split()) for document, text in texts.items()}
 
+    # Several passages may answer fully; the shortest is the quickest to read for a small model.
     best = qrels[qrels["level"] == 2].copy()
     best["words"] = best["document"].map(words)
     shortest = best.sort_values(["words", "document"]).groupby("topic")["document"].first()
@@ -146,13 +147,14 @@ def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> 
     texts: dict[str, str] = {}
     gold: dict[str, tuple[str, ...]] = {}
     passages: dict[str, str] = {}
-    given: dict[str, dict[str, list[str]]] = {}
+    retrieved: dict[str, dict[str, list[str]]] = {}
     for retriever, path in files.items():
-        given[retriever] = {}
+        retrieved[retriever] = {}
         for line in _read_lists(path, FORMS[form]):
             texts.setdefault(line.question, line.text)
             gold.setdefault(line.question, line.gold)
             first_passages = line.passages[:depth]
+            # Passages have no ids in these files, so a text is named by its digest.
             ids = [digest(text) for text, _ in first_passages]
             relevant = [id_ for id_, (_, mark) in zip(ids, first_passages, strict=True) if mark]
             if len(set(ids)) < depth or len(relevant) != 1:
@@ -160,23 +162,24 @@ def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> 
             for id_, (text, _) in zip(ids, first_passages, strict=True):
                 passages[id_] = text
             ids.remove(relevant[0])
-            given[retriever][line.question] = [relevant[0], *ids]
+            retrieved[retriever][line.question] = [relevant[0], *ids]
 
+    # A comparison of retrievers needs each question from all of them.
     usable = []
     for question in texts:
-        if all(question in lists for lists in given.values()):
+        if all(question in lists for lists in retrieved.values()):
             usable.append(question)
     questions = pd.DataFrame({"question": usable})
     questions["text"] = [texts[question] for question in usable]
     questions["gold"] = [gold[question] for question in usable]
-    return Benchmark(name, questions, passages, {}, given)
+    return Benchmark(name, questions, passages, {}, retrieved)
 
 
 def _read_lists(path: Path, form: Form) -> list[ListedQuestion]:
     """The lines of a list; refused with every bad line."""
     lines = []
     problems = Problems()
-    wanted = (
+    line_wanted = (
         f"{form.question} (a text), {form.answers} (texts), "
         f"{form.passages} (each with {form.text}, {form.relevant})"
     )
@@ -185,7 +188,7 @@ def _read_lists(path: Path, form: Form) -> list[ListedQuestion]:
             number = item.line or item.number
             lines.append(_listed_question(item.content, form, number))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            item.wrong(problems, "", shown(f"{type(error).__name__}: {error}"), wanted)
+            item.wrong(problems, "", shown(f"{type(error).__name__}: {error}"), line_wanted)
     ids = {line.question for line in lines}
     if len(ids) < len(lines):
         problems.add(path, None, "id", "two lines of one id", "each question once")
@@ -197,7 +200,7 @@ def _listed_question(entry: Any, form: Form, number: int) -> ListedQuestion:
     """One line of a list; ``number`` is its id where it states none."""
     passages = []
     for passage in entry[form.passages]:
-        titled = [part for part in (passage.get("title"), passage[form.text]) if part]
+        titled = list(filter(None, [passage.get("title"), passage[form.text]]))
         relevant = passage[form.relevant]
         if relevant not in (0, 1):
             raise ValueError("a relevance that is neither yes nor no")

@@ -40,20 +40,22 @@ def printed_numbers(number: str) -> pd.DataFrame:
     return numbers(printed_table(f"thesis/table-{number}"), columns)[columns]
 
 
-def printed_quality(*parts: str) -> pd.DataFrame:
+def printed_quality(*table_numbers: str) -> pd.DataFrame:
     """Tables of the modes below each other, as printed, with one column mode.
 
-    ``parts``: such as 5.1; without them all that print modes, and of Table 5.4 what no other has.
+    ``table_numbers``: such as 5.1; without them all that print modes, and of Table 5.4 what no
+    other has.
     """
-    tables = [printed_table(f"thesis/table-{part}") for part in parts]
-    if not parts:
-        for part in ("5.1", "5.11", "5.14", "5.15"):
-            tables.append(printed_table(f"thesis/table-{part}"))
+    tables = []
+    for number in table_numbers or ("5.1", "5.11", "5.14", "5.15"):
+        tables.append(printed_table(f"thesis/table-{number}"))
+    if not table_numbers:
+        # The text of Table 5.14 has lost GPT-4's rows, of which Table 5.4 has some.
         tables.append(printed_table("thesis/table-5.4").query("model == 'GPT-4'"))
     table = pd.concat(tables, ignore_index=True)
     if "relevant mode" in table:
-        parts_of_mode = table["relevant mode"] + "/" + table["non-relevant mode"]
-        table["mode"] = table["mode"].fillna(parts_of_mode)
+        mixed_mode = table["relevant mode"] + "/" + table["non-relevant mode"]
+        table["mode"] = table["mode"].fillna(mixed_mode)
     return table[[*SETTING, "mode", *SCORES.values()]]
 
 
@@ -73,7 +75,7 @@ def printed_totals() -> pd.DataFrame:
 
 
 def printed_by_label(score: str) -> pd.DataFrame:
-    """A score of Tables 5.1 and 5.4 by setting, with the relevant passage labelled Human and LLM."""
+    """A score of Tables 5.1 and 5.4 by setting, the relevant passage labelled Human and LLM."""
     tables = [printed_table("thesis/table-5.1"), printed_table("thesis/table-5.4")]
     table = pd.concat(tables, ignore_index=True)
     relevant_mode = table["mode"].fillna(table["relevant mode"])
@@ -112,7 +114,7 @@ def _least_margin(
 
 
 def _share_of_settings(score: str, best: Collection[str]) -> Evidence:
-    """In how many settings of Table 5.1 some models all score higher than the others, in percent."""
+    """In how many percent of the settings of Table 5.1 some models all beat the others."""
     table = numbers(printed_table("thesis/table-5.1"), [score])
     wide = table.pivot_table(index=["relevant", "mode"], columns="model", values=score)
     above = wide[list(best)].min(axis=1) > wide.drop(columns=list(best)).max(axis=1)
@@ -134,6 +136,7 @@ def scored_otherwise(
     scored = score_answers(answers[["question", key, "answer", "relevant", "gold"]])
     scored = scored.set_index(key)
 
+    # An answer that is right holds the gold answer and cites the relevant passage.
     said_right = scored.index.isin(right)
     said_to_cite_wrongly = scored.index.isin(cites_wrongly)
     has_wrong_citation = scored["cited"] > scored["cited_relevant"]
@@ -146,7 +149,8 @@ def scored_otherwise(
 
 
 def _least_above_floor(totals: pd.DataFrame) -> Evidence:
-    """How far the printed totals of citations lie above their floor, recall² / precision, at least."""
+    """How far the printed totals of citations lie above recall² / precision, at least."""
+    # Recall and precision are printed in percent, citations as numbers.
     means = numbers(printed_quality("5.1", "5.11"), ["Precision", "Recall"])
     rows = totals[[*SETTING, "mode", "total"]].merge(means, how="left")
     above = rows["total"] - rows["Recall"] ** 2 / rows["Precision"] / 100

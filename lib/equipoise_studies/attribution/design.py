@@ -101,6 +101,7 @@ def cells_of(
     elif experiment in ("mixed", "names", "same label"):
         author_pairs = _ONE_AUTHOR
 
+    # With passages of one author only the mixed modes tell the labels apart.
     modes: Sequence[str] = _SWAPS
     if experiment in ("modes", "same label"):
         modes = MODES[1:]
@@ -111,6 +112,7 @@ def cells_of(
     if experiment != "same label":
         labelled.insert(0, ("none", "Vanilla"))
 
+    # Retriever and number of passages: the usual ones, but where an experiment varies them.
     passages = [(retrievers[0], documents)]
     if experiment == "retrievers":
         passages = [(retriever, documents) for retriever in retrievers[1:]]
@@ -173,7 +175,7 @@ def need_experiments(answers: pd.DataFrame, *names: str) -> None:
 
 def tables_of(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Answers of every table of CAS and CAB, those of `EXPERIMENTS` first."""
-    tables = {name: of_experiment(answers, *parts) for name, parts in EXPERIMENTS.items()}
+    tables = {name: of_experiment(answers, *names) for name, names in EXPERIMENTS.items()}
     for name in recorded_experiments(answers):
         if name not in CELLS:
             tables[name] = of_experiment(answers, name)
@@ -204,9 +206,9 @@ def balanced_places(questions: int, documents: int, rng: np.random.Generator) ->
     return np.concatenate(places)[:questions]
 
 
-def placed(relevant: str, others: Sequence[str], place: int) -> list[str]:
+def placed(relevant: str, nonrelevant: Sequence[str], place: int) -> list[str]:
     """The relevant passage at its place, from 0, among the others, which keep their order."""
-    return [*others[:place], relevant, *others[place:]]
+    return [*nonrelevant[:place], relevant, *nonrelevant[place:]]
 
 
 def paraphrases(name: str, folder: Path) -> dict[str, str]:
@@ -232,20 +234,20 @@ def first_passages(table: pd.DataFrame, documents: int) -> pd.DataFrame:
 
 
 def usable(
-    benchmark: Benchmark, rewritten: Mapping[str, str], first: pd.DataFrame, checked: bool
+    benchmark: Benchmark, rewritten: Mapping[str, str], usual_passages: pd.DataFrame, checked: bool
 ) -> list[str]:
     """Questions whose passages keep their part when they are rewritten, in the order drawn.
 
-    All of the ``first`` passages have a twin in ``rewritten``, a text by id; where this is to be
-    ``checked``, the relevant one still holds the answer if it did, and no other has come to hold
-    it.
+    All of the ``usual_passages``, as of `first_passages`, have a twin in ``rewritten``, a text by
+    id; where this is to be ``checked``, the relevant one still holds the answer if it did, and no
+    other has come to hold it.
 
     The thesis had two people check this (appendix 5.A).
     """
     columns = benchmark.questions
     gold = dict(zip(columns["question"], columns["gold"], strict=True))
     questions = []
-    for question, rows in first.groupby("question", sort=False):
+    for question, rows in usual_passages.groupby("question", sort=False):
         documents = rows.sort_values("rank")["document"].tolist()
         has_twins = all(document in rewritten for document in documents)
         if not has_twins:
@@ -261,11 +263,11 @@ def _keep_their_part(
     documents: Sequence[str],
     gold: Sequence[str],
 ) -> bool:
-    """Whether no passage lost or came to hold a gold answer; the first of them is the relevant one."""
-    relevant, *others = documents
+    """Whether the relevant passage, the first, keeps its gold answer, and no other gains one."""
+    relevant, *nonrelevant = documents
     before = exact_match(benchmark.passages[relevant], gold)
     after = exact_match(rewritten[relevant], gold)
-    gained = [exact_match(rewritten[document], gold) for document in others]
+    gained = [exact_match(rewritten[document], gold) for document in nonrelevant]
     return after >= before and not any(gained)
 
 
@@ -284,8 +286,8 @@ class _Asking:
 
         table = inputs(name, sample.folder)
         self.rewritten = self.benchmark.rewritten or paraphrases(name, sample.folder)
-        first = first_passages(table, study.documents)
-        self.usable = usable(self.benchmark, self.rewritten, first, sample.checked)
+        passages = first_passages(table, study.documents)
+        self.usable = usable(self.benchmark, self.rewritten, passages, sample.checked)
         self.drawn = self.usable if sample.twins else table["question"].unique().tolist()
 
         self.ranked = {}
@@ -298,12 +300,14 @@ class _Asking:
         """Questions that a cell may ask: of rewritten passages only those that keep their part."""
         return self.drawn if cell.by_people else self.usable
 
-    def messages(self, cell: Cell, question: str, shown: Sequence[str], relevant: str) -> Messages:
+    def messages(
+        self, cell: Cell, question: str, documents: Sequence[str], relevant: str
+    ) -> Messages:
         """The prompt of a question in a cell."""
         relevant_mode, nonrelevant_mode = mode_parts(cell.mode)
         labels = self.label_sets.get(cell.labels)
         passages = []
-        for document in shown:
+        for document in documents:
             author, mode = cell.nonrelevant_author, nonrelevant_mode
             if document == relevant:
                 author, mode = cell.relevant_author, relevant_mode
@@ -327,16 +331,17 @@ class _Asking:
 
     def tasks(self, cell: Cell, questions: Sequence[str]) -> Iterator[Task]:
         """Answers that are wanted in a cell."""
+        # The place hangs on question and k alone, so that it is the same in every mode.
         rng = stable_generator(self.study.seed, self.name, str(cell.k))
         places = balanced_places(len(self.drawn), cell.k, rng).tolist()
         places_of_questions = dict(zip(self.drawn, places, strict=True))
         for question in questions:
-            relevant, *others = self.ranked[cell.retriever, question][: cell.k]
+            relevant, *nonrelevant = self.ranked[cell.retriever, question][: cell.k]
             place = places_of_questions[question]
-            shown = tuple(placed(relevant, others, place))
+            documents = tuple(placed(relevant, nonrelevant, place))
             setting = asdict(cell) | {"benchmark": self.name, "question": question}
-            messages = partial(self.messages, cell, question, shown, relevant)
-            yield Task(setting, shown, (place + 1,), messages, self.recorded_beside[question])
+            messages = partial(self.messages, cell, question, documents, relevant)
+            yield Task(setting, documents, (place + 1,), messages, self.recorded_beside[question])
 
 
 def _group(labels: LabelSet, author: str) -> str:
@@ -354,38 +359,39 @@ def tasks(study: Study, record: str) -> list[Task]:
     question has its passages in the same order in every cell with as many documents; the relevant
     passage stands at each place equally often.
     """
-    asked = study.records[record]
-    wanted: list[Task] = []
+    record_settings = study.records[record]
+    wanted_tasks: list[Task] = []
     problems = []
-    for name, experiments in asked.experiments.items():
-        asking = _Asking(study, study.samples[asked.sample], name)
+    for name, experiments in record_settings.experiments.items():
+        asking = _Asking(study, study.samples[record_settings.sample], name)
         # Alike prompts together, of which a model reads the beginning once.
         cells = sorted(study.cells(name, *experiments), key=lambda cell: cell.labels)
         lacking = {cell.labels for cell in cells} - {"none", *asking.label_sets}
         if lacking:
-            found = f"no pool for the labels {', '.join(sorted(lacking))}"
-            problems.append(Problem(record, None, name, found, "a record of names"))
+            missing = f"no pool for the labels {', '.join(sorted(lacking))}"
+            problems.append(Problem(record, None, name, missing, "a record of names"))
 
         tasks_of_cells = []
         for cell in cells:
             questions = asking.questions(cell)
-            n_wanted = questions_of(asked, cell)
+            n_wanted = questions_of(record_settings, cell)
             if len(questions) < n_wanted:
-                found = f"{len(questions)} questions"
+                available = f"{len(questions)} questions"
                 if not cell.by_people:
-                    found += " whose rewritten passages keep their part"
-                problem = Problem(record, None, name, found, f"{n_wanted}, as the config asks")
+                    available += " whose rewritten passages keep their part"
+                problem = Problem(record, None, name, available, f"{n_wanted}, as the config asks")
                 problems.append(problem)
             tasks_of_cells.append(asking.tasks(cell, questions[:n_wanted]))
+        # Question after question: the cells of a record that is cut off are of one size.
         for tasks_of_question in zip_longest(*tasks_of_cells):
-            wanted += [task for task in tasks_of_question if task]
+            wanted_tasks += [task for task in tasks_of_question if task]
     if problems:
         raise InputError(dict.fromkeys(problems))
-    return wanted
+    return wanted_tasks
 
 
-def questions_of(asked: Asked, cell: Cell) -> int:
+def questions_of(record_settings: Asked, cell: Cell) -> int:
     """How many questions a record asks in a cell."""
-    if cell.by_people or asked.rewritten is None:
-        return asked.questions
-    return asked.rewritten
+    if cell.by_people or record_settings.rewritten is None:
+        return record_settings.questions
+    return record_settings.rewritten

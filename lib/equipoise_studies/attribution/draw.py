@@ -50,7 +50,7 @@ def own_files(study: Study, sample: Sample) -> dict[str, str]:
 def lacking(study: Study, sample: Sample, models: Path) -> list[str]:
     """What has to be had before questions can be drawn; ``models``: folder of checkpoints."""
     missing = []
-    searched = set()
+    searched: set[str] = set()
     for name in sample.drawn:
         files = study.benchmarks[name].files
         missing += [str(path) for path in files.values() if not path.is_file()]
@@ -59,18 +59,18 @@ def lacking(study: Study, sample: Sample, models: Path) -> list[str]:
     for retriever in sorted(searched - {"BM25"}):
         folder = ENCODERS.get(retriever)
         if folder is None:
-            known = ", ".join(["BM25", *ENCODERS])
-            missing.append(f"one of the retrievers {known} in place of {retriever}")
+            retrievers = ", ".join(["BM25", *ENCODERS])
+            missing.append(f"one of the retrievers {retrievers} in place of {retriever}")
         elif not (models / folder / "config.json").is_file():
             missing.append(f"the checkpoint {folder} in --models FOLDER")
     if missing:
         return missing
-    for name, wanted in sample.drawn.items():
-        missing += _lacking_questions(study, name, wanted)
+    for name, n_questions in sample.drawn.items():
+        missing += _lacking_questions(study, name, n_questions)
     return missing
 
 
-def _lacking_questions(study: Study, name: str, wanted: int) -> list[str]:
+def _lacking_questions(study: Study, name: str, n_questions: int) -> list[str]:
     """What is lacking of a benchmark: questions, or its texts on this machine."""
     settings = study.benchmarks[name]
     missing = []
@@ -83,8 +83,8 @@ def _lacking_questions(study: Study, name: str, wanted: int) -> list[str]:
         available = len(benchmark.questions)
     except (DataUnreachable, InputError) as error:
         missing.append(str(error))
-    if available is not None and available < wanted:
-        missing.append(f"{wanted} questions of {name}; there are {available}")
+    if available is not None and available < n_questions:
+        missing.append(f"{n_questions} questions of {name}; there are {available}")
     return missing
 
 
@@ -92,7 +92,7 @@ def _lacking_questions(study: Study, name: str, wanted: int) -> list[str]:
 
 
 def draw(study: Study, sample: Sample, models: Path) -> None:
-    """Draw the questions of a sample and write them with their passages, and how they were drawn."""
+    """Draw the questions of a sample, and write them with their passages and settings."""
     searched: set[str] = set()
     for name in sample.drawn:
         searched.update(retrievers_of(study, sample, name))
@@ -102,10 +102,10 @@ def draw(study: Study, sample: Sample, models: Path) -> None:
 
     rows = []
     counts = {}
-    for name, wanted in sample.drawn.items():
+    for name, n_questions in sample.drawn.items():
         benchmark = benchmarks[name]
         order = stable_generator(study.seed, name).permutation(len(benchmark.questions))
-        drawn = benchmark.questions.iloc[order[:wanted]]
+        drawn = benchmark.questions.iloc[order[:n_questions]]
         for retriever in retrievers_of(study, sample, name):
             lists = _passages(benchmark, retriever, drawn, rankers, study.depth())
             for question, documents in zip(drawn["question"], lists, strict=True):
@@ -169,8 +169,8 @@ def _passages(
     depth: int,
 ) -> list[list[str]]:
     """Passages of each drawn question: the relevant one, then those that a retriever found."""
-    if benchmark.given:
-        return [benchmark.given[retriever][question] for question in drawn["question"]]
+    if benchmark.retrieved:
+        return [benchmark.retrieved[retriever][question] for question in drawn["question"]]
     passages = dict(sorted(benchmark.passages.items()))
     scores_of_questions = rankers[retriever](drawn["text"].tolist(), passages)
     lists = []

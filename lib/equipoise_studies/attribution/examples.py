@@ -16,6 +16,7 @@ def most_varied(
 ) -> pd.DataFrame:
     """Answers to the question in which a score varies most, the first of equals."""
     spreads = scored.groupby(["benchmark", "question"])[score].agg(spread)
+    # A stable sort, so that the first of equals is the same on every machine.
     spreads = spreads.sort_values(ascending=False, kind="stable")
     benchmark, question = spreads.index[0]
     return scored[(scored["benchmark"] == benchmark) & (scored["question"] == question)]
@@ -30,18 +31,18 @@ def question_parts(
     are not ours to show.
     """
     answer = rows.iloc[0]
-    parts = [("Question", answer["question"]), ("Gold answer", "; ".join(answer["gold"]))]
+    lines = [("Question", answer["question"]), ("Gold answer", "; ".join(answer["gold"]))]
     for number, document in enumerate(answer["shown"], start=1):
-        part = f"[{number}]"
+        label = f"[{number}]"
         if number in answer["relevant"]:
-            part += ", relevant"
+            label += ", relevant"
         text = f"passage {document}"
         if document in words:
             text += f", {words[document]} words"
-        parts.append((part, text))
+        lines.append((label, text))
     for row in shown_answers.itertuples():
-        parts.append((f"{row.model}, {row.mode}", str(row.answer)))
-    return pd.DataFrame(parts, columns=["part", "text"])
+        lines.append((f"{row.model}, {row.mode}", str(row.answer)))
+    return pd.DataFrame(lines, columns=["part", "text"])
 
 
 def answer_table(rows: pd.DataFrame) -> pd.DataFrame:

@@ -51,12 +51,12 @@ def pooled(
     column: str,
     statistic: str,
     *,
-    least: float = -100.0,
+    lowest: float = -100.0,
     printed: float | None = None,
 ) -> Evidence:
     """The mean of a column of scores up to 100 over all rows, questions drawn with all their rows.
 
-    ``statistic``: what it is, in words. ``least``: the lowest value that a score can have.
+    ``statistic``: what it is, in words. ``lowest``: the lowest value that a score can have.
     """
     by_question = table.dropna(subset=[column]).groupby(UNIT)[column].agg(["sum", "count"])
     if by_question.empty:
@@ -64,7 +64,7 @@ def pooled(
 
     # The two invented questions, one at either extreme, have as many rows as the others on average.
     rows = by_question["count"].mean()
-    sums = np.append(by_question["sum"].to_numpy(), [least * rows, 100 * rows])
+    sums = np.append(by_question["sum"].to_numpy(), [lowest * rows, 100 * rows])
     counts = np.append(by_question["count"].to_numpy(dtype=np.float64), [rows, rows])
 
     def mean(drawn: Integers) -> float:
@@ -195,8 +195,8 @@ def over_settings(differences: pd.DataFrame, quantity: str, *experiments: str) -
             if quantity in PRINTED_IN.get(name, {}):
                 tables.append(PRINTED_IN[name][quantity])
         printed = _printed_mean(tables, quantity, cells)
-    least = -100.0 if quantity == "CAB" else 0.0
-    return pooled(cells, quantity, statistic, least=least, printed=printed)
+    lowest = -100.0 if quantity == "CAB" else 0.0
+    return pooled(cells, quantity, statistic, lowest=lowest, printed=printed)
 
 
 def _against_placebo(differences: pd.DataFrame, quantity: str) -> Evidence:
@@ -232,8 +232,8 @@ def _confidence(scored: pd.DataFrame) -> Evidence:
     counts = by_question["count"][["relevant", "other"]].to_numpy(dtype=np.float64)
 
     def gap(drawn: Integers) -> float:
-        relevant, other = sums[drawn].sum(axis=0) / np.maximum(counts[drawn].sum(axis=0), 1)
-        return 100 * float(relevant - other)
+        relevant, nonrelevant = sums[drawn].sum(axis=0) / np.maximum(counts[drawn].sum(axis=0), 1)
+        return 100 * float(relevant - nonrelevant)
 
     estimate, low, high = resampled(gap, len(by_question), np.random.default_rng(SEED))
     printed_gaps: list[float] = []
@@ -251,7 +251,7 @@ def _fall_short(scored: pd.DataFrame) -> Evidence:
     quality = quality.assign(points=100 * quality["precision"])
     printed = numbers(printed_table("thesis/table-5.1"), ["Precision"])["Precision"].mean()
     statistic = "mean precision over the modes, in percent"
-    return pooled(quality, "points", statistic, least=0.0, printed=float(printed))
+    return pooled(quality, "points", statistic, lowest=0.0, printed=float(printed))
 
 
 def _correctness(scored: pd.DataFrame) -> Evidence:
@@ -329,9 +329,11 @@ def overview(scored: pd.DataFrame) -> pd.DataFrame:
             printed = printed_numbers(table)
             printed_low, printed_high = printed.min(axis=None), printed.max(axis=None)
         experiment_rows = differences[differences["experiment"] == experiment]
-        for (model, benchmark), part in experiment_rows.groupby(["model", "benchmark"], sort=False):
-            cab = over_settings(part, "CAB", experiment)
-            changed = part.loc[part["CAB"] != 0, UNIT].drop_duplicates()
+        for (model, benchmark), rows_of_model in experiment_rows.groupby(
+            ["model", "benchmark"], sort=False
+        ):
+            cab = over_settings(rows_of_model, "CAB", experiment)
+            changed = rows_of_model.loc[rows_of_model["CAB"] != 0, UNIT].drop_duplicates()
             name = f"{model}, {benchmark}, n = {cab.n}"
             if model not in models_above_chance:
                 name += " (chance level)"

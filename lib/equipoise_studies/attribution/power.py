@@ -1,4 +1,4 @@
-"""What so many questions can show: how large a CAB must be to leave zero, and how often it would."""
+"""What so many questions can show: how large a CAB must be to be seen, and how often it is."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ class Passage:
 
     def shown(self, number: int) -> str:
         """Line of the prompt, with the number, from 1, by which the passage is cited."""
+        # A passage is one line, whatever white space it holds.
         line = f"Document [{number}] ({' '.join(self.text.split())})"
         return line if self.label is None else f"{line} (written by [{self.label}])"
 
@@ -90,10 +91,11 @@ class Prompts:
         if not passages:
             raise ValueError("an answer from no passages cannot cite any")
         instruction = f"{self.instruction}\n3. {notice}" if notice else self.instruction
+        # The notice goes on with the numbering of the instruction, as in Figure 5.7.
         messages = [{"role": "system", "content": instruction}]
         for example in self.examples:
-            shown = [Passage(text, labels(group, text)) for text, group in example.passages]
-            messages.append(self._asked(example.question, shown))
+            labelled = [Passage(text, labels(group, text)) for text, group in example.passages]
+            messages.append(self._asked(example.question, labelled))
             messages.append({"role": "assistant", "content": example.answer})
         return [*messages, self._asked(question, passages)]
 
@@ -112,7 +114,7 @@ FILES = ("instruction", "question", "paraphrase", "names")
 
 
 def read_prompts(folder: Path, worked: Path | None = None) -> Prompts:
-    """Read the prompts of a folder; ``worked``: YAML of the examples that stand before a question."""
+    """Read the prompts of a folder; ``worked``: YAML of the examples before a question."""
     texts = {}
     for name in FILES:
         texts[name] = read_text(project.noted(folder / f"{name}.txt")).strip()
@@ -132,8 +134,8 @@ def _read_examples(path: Path) -> tuple[Example, ...]:
                 passages.append((passage["text"], int(passage["group"])))
             examples.append(Example(entry["question"], tuple(passages), entry["answer"]))
     except (TypeError, KeyError, ValueError) as error:
-        wanted = "a list with question, passages (text and group 0 or 1) and answer"
-        raise refused(path, f"{type(error).__name__}: {error}", wanted) from None
+        entries_wanted = "a list with question, passages (text and group 0 or 1) and answer"
+        raise refused(path, f"{type(error).__name__}: {error}", entries_wanted) from None
     return tuple(examples)
 
 
@@ -154,9 +156,9 @@ def prompts_of_figures(prompts: Prompts, notice: str) -> dict[str, pd.DataFrame]
     tables = {}
     for figure, messages in messages_of_figures.items():
         # The worked examples stand between the first message and the last; there may be only one.
-        shown = messages if len(messages) == 1 else [messages[0], messages[-1]]
+        ends = messages if len(messages) == 1 else [messages[0], messages[-1]]
         lines = []
-        for message in shown:
+        for message in ends:
             for line in message["content"].splitlines():
                 if line.strip() and not any(document in line for document in left_out):
                     lines.append(line)

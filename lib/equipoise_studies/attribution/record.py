@@ -48,7 +48,7 @@ def plan(study: Study, models: Path | None, work: Path) -> list[Step]:  # noqa: 
 class _Writing:
     """A record that a model writes.
 
-    ``unit``: what it writes. ``wanted``: how many, None while that is not known. ``words``: of a
+    ``unit``: what it writes. ``number``: how many, at most. ``words``: of a
     prompt, about. ``files``: what prompts are made of. ``tasks``: what is asked. ``ready``: whether
     all that prompts need is recorded.
     """
@@ -58,7 +58,7 @@ class _Writing:
     unit: str
     model: str
     sampling: Sampling
-    wanted: int | None
+    number: int
     words: int
     files: Callable[[], list[Path]]
     tasks: Callable[[], list[Task]]
@@ -83,19 +83,19 @@ class _Recorder:
             rewritten[name] = self._paraphrases(name, sample)
 
         answers = []
-        for record, asked in study.records.items():
-            before = [inputs[asked.sample], *names, *rewritten[asked.sample]]
+        for name, record in study.records.items():
+            before = [inputs[record.sample], *names, *rewritten[record.sample]]
             ready = all(step.finished for step in before)
-            answers.append(self._answers(record, asked, ready))
+            answers.append(self._answers(name, record, ready))
         steps = [*inputs.values(), *names]
         for sample_steps in rewritten.values():
             steps += sample_steps
         return steps + answers
 
-    def _cells(self, asked: Asked) -> list[design.Cell]:
+    def _cells(self, record: Asked) -> list[design.Cell]:
         """The settings of a record, on all its benchmarks."""
         cells = []
-        for benchmark, experiments in asked.experiments.items():
+        for benchmark, experiments in record.experiments.items():
             cells += self.study.cells(benchmark, *experiments)
         return cells
 
@@ -106,7 +106,7 @@ class _Recorder:
         study = self.study
         models = self.models or Path()
         path = sample.folder / "inputs.json"
-        wanted = sum(sample.drawn.values())
+        questions = sum(sample.drawn.values())
         other_draw = path.is_file() and not self._is_this_draw(sample, read_settings(path))
         drawn = path.is_file() and not other_draw and path.with_suffix(".csv").is_file()
 
@@ -118,15 +118,15 @@ class _Recorder:
         return Step(
             f"{name}, questions with their passages",
             "questions",
-            wanted,
-            wanted if drawn else 0,
+            questions,
+            questions if drawn else 0,
             partial(draw.draw, study, sample, models),
             None,
             tuple(lacking),
         )
 
     def _is_this_draw(self, sample: Sample, settings: Mapping[str, Any]) -> bool:
-        """Whether recorded questions are those of a sample: as many, by this seed, of these files."""
+        """Whether recorded questions are a sample's: so many, by this seed, of these files."""
         drawn = {name: counts["drawn"] for name, counts in settings["benchmarks"].items()}
         if drawn != sample.drawn or settings["seed"] != self.study.seed:
             return False
@@ -137,9 +137,10 @@ class _Recorder:
     def _names_if_shown(self) -> list[Step]:
         """Have a model make a pool of names, if any record shows names."""
         study = self.study
-        label_sets = set()
-        for asked in study.records.values():
-            label_sets.update(cell.labels for cell in self._cells(asked))
+        # Only records that show names need them.
+        label_sets: set[str] = set()
+        for record in study.records.values():
+            label_sets.update(cell.labels for cell in self._cells(record))
         if "names" not in label_sets:
             return []
         pool = [Task({"pool": 1}, (), (), self.wording.pool_of_names)]
@@ -149,7 +150,7 @@ class _Recorder:
             unit="lists of names",
             model=study.names_by or study.writer,
             sampling=study.sampling("names"),
-            wanted=1,
+            number=1,
             words=len(self.wording.names.split()),
             files=lambda: [study.prompts / "names.txt"],
             tasks=lambda: pool,
@@ -165,12 +166,12 @@ class _Recorder:
 
         # Before the draw it is known only how many passages there are at most.
         drawn = (sample.folder / "inputs.csv").is_file()
-        wanted = 0
+        number = 0
         for benchmark in benchmarks:
             if drawn:
-                wanted += len(self._to_rewrite(benchmark, sample))
+                number += len(self._to_rewrite(benchmark, sample))
             else:
-                wanted += min(sample.rewritten, sample.drawn[benchmark]) * study.documents
+                number += min(sample.rewritten, sample.drawn[benchmark]) * study.documents
         longest = max(study.benchmarks[benchmark].longest for benchmark in benchmarks)
         writing = _Writing(
             path=sample.folder / "paraphrases.jsonl",
@@ -178,7 +179,7 @@ class _Recorder:
             unit="passages",
             model=study.writer,
             sampling=study.sampling("writing"),
-            wanted=wanted,
+            number=number,
             words=len(self.wording.paraphrase.split()) + longest,
             files=lambda: [study.prompts / "paraphrase.txt"],
             tasks=partial(self._rewriting_tasks, benchmarks, sample),
@@ -188,9 +189,9 @@ class _Recorder:
     def _to_rewrite(self, benchmark: str, sample: Sample) -> list[str]:
         """Ids of the passages of a benchmark that a model rewrites."""
         table = design.inputs(benchmark, sample.folder)
-        first = design.first_passages(table, self.study.documents)
-        questions = first["question"].unique()[: sample.rewritten]
-        documents = first.loc[first["question"].isin(questions), "document"]
+        passages = design.first_passages(table, self.study.documents)
+        questions = passages["question"].unique()[: sample.rewritten]
+        documents = passages.loc[passages["question"].isin(questions), "document"]
         return documents.unique().tolist()
 
     def _rewriting_tasks(self, benchmarks: Sequence[str], sample: Sample) -> list[Task]:
@@ -203,33 +204,33 @@ class _Recorder:
                 tasks.append(Task(key, (document,), (), messages))
         return tasks
 
-    def _answers(self, record: str, asked: Asked, ready: bool) -> Step:
+    def _answers(self, name: str, record: Asked, ready: bool) -> Step:
         """Have a model answer."""
         study = self.study
-        sample = study.samples[asked.sample]
+        sample = study.samples[record.sample]
         answers = 0
         passages = 0
-        for cell in self._cells(asked):
-            questions = design.questions_of(asked, cell)
+        for cell in self._cells(record):
+            questions = design.questions_of(record, cell)
             answers += questions
             passages += cell.k * questions
-        longest = max(study.benchmarks[benchmark].longest for benchmark in asked.experiments)
+        longest = max(study.benchmarks[benchmark].longest for benchmark in record.experiments)
         writing = _Writing(
-            path=study.answers(record),
-            name=record,
+            path=study.answers(name),
+            name=name,
             unit="answers",
-            model=asked.model,
+            model=record.model,
             sampling=study.sampling("answer"),
-            wanted=answers,
+            number=answers,
             words=self._words_of_every_prompt() + passages * longest // answers,
             files=partial(self._files_of_answers, sample),
-            tasks=partial(design.tasks, study, record),
+            tasks=partial(design.tasks, study, name),
             ready=ready,
         )
         return self._written(writing)
 
     def _words_of_every_prompt(self) -> int:
-        """Words that stand in each prompt for an answer: the instruction and the worked examples."""
+        """Words of the instruction and the worked examples, which stand in each prompt."""
         texts = [self.wording.instruction, self.wording.question]
         for example in self.wording.examples:
             texts += [text for text, _ in example.passages]
@@ -254,21 +255,24 @@ class _Recorder:
     def _written(self, writing: _Writing) -> Step:
         """The step that writes a record, or what is left of it."""
         model = self.study.models[writing.model]
-        recorded, lacking, seconds = 0, list[str](), list[float]()
+        recorded = 0
+        lacking: list[str] = []
+        seconds: list[float] = []
         if writing.path.is_file() and writing.path.stat().st_size:
             settings, lines = read(writing.path, "answer", FIELDS, ())
             recorded = len(lines)
             seconds = [line["seconds"] for line in lines]
             differing = self._differing_settings(writing, model, settings)
+            # It is not written over: the reader names another folder, or goes back.
             if differing:
                 recorded = 0
                 lacking.append(
                     f"a record of its own: {writing.path} was made with other "
                     f"{', '.join(differing)}"
                 )
-        wanted = writing.wanted
-        if wanted is not None and recorded >= wanted and not lacking:
-            return Step(writing.name, writing.unit, wanted, wanted, lambda: None)
+        number = writing.number
+        if recorded >= number and not lacking:
+            return Step(writing.name, writing.unit, number, number, lambda: None)
 
         if model.weights:
             lacking += lacking_weights(self.models, model.weights)
@@ -277,12 +281,11 @@ class _Recorder:
                 writing.tasks()  # refused where the data lack what the config asks
             except (DataUnreachable, InputError) as error:
                 lacking.append(str(error))
-        calls = None if wanted is None else wanted - recorded
         seconds_a_call = sum(seconds) / len(seconds) if seconds else model.seconds
         return Step(
-            f"{writing.name}, by {writing.model}{_cost(model, calls, writing)}",
+            f"{writing.name}, by {writing.model}{_cost(model, number - recorded, writing)}",
             writing.unit,
-            wanted,
+            number,
             recorded,
             partial(self._ask, model, writing),
             seconds_a_call,
@@ -361,6 +364,7 @@ def _digests(files: Sequence[Path]) -> dict[str, str]:
     """Files by sha256; one that is not the repository's by its name alone."""
     root = project.root()
     digests = {}
+    # No path of this machine stands in a record.
     for path in files:
         if path.is_file():
             in_root = path.is_relative_to(root)
@@ -372,10 +376,8 @@ def _digests(files: Sequence[Path]) -> dict[str, str]:
 # --- costs ----------------------------------------------------------------------------------------
 
 
-def _cost(model: Model, calls: int | None, writing: _Writing) -> str:
+def _cost(model: Model, calls: int, writing: _Writing) -> str:
     """What so many calls take, in words."""
-    if calls is None:
-        return ""
     prompts = calls * writing.words * TOKENS_A_WORD
     answers = calls * writing.sampling.max_tokens
     cost = (
@@ -384,8 +386,8 @@ def _cost(model: Model, calls: int | None, writing: _Writing) -> str:
     )
     if model.prices:
         a_million_prompts, a_million_answers = model.prices
-        most = (prompts * a_million_prompts + answers * a_million_answers) / 1e6
-        cost += f", about {_round(most)} {model.currency} at most"
+        price = (prompts * a_million_prompts + answers * a_million_answers) / 1e6
+        cost += f", about {_round(price)} {model.currency} at most"
     return f"{cost})"
 
 

@@ -20,6 +20,7 @@ def recorded_answers(study: Study, records: Sequence[str]) -> pd.DataFrame:
         path = recorded(study.answers(record), study.chapter)
         answers = read_answers(path)
         answers["model"] = study.display_name(record)
+        # Several records may be of one model, which its weights tell.
         answers["weights"] = " ".join(read_settings(path)["models"])
         tables.append(answers)
     return with_experiments(pd.concat(tables, ignore_index=True), study)

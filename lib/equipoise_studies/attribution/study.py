@@ -1,4 +1,7 @@
-"""What chapter 5 is run on: questions with passages, models, labels and prompts, as a config names them."""
+"""What chapter 5 is run on, as a config names it.
+
+Questions with passages, models, labels and prompts.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _NAME = re.compile(r"\b([A-Z][a-z]+),?[ ]+([A-Z][a-z]+)\b")
 
 @settings
 class Questions:
-    """A benchmark that is at hand, with the retrievers that search its passages, or one of the reader's own.
+    """A benchmark that is at hand, with the retrievers that search it, or one of the reader's own.
 
     ``files``: JSON Lines in a ``form`` of `benchmarks.FORMS`, by the retriever that found the
     passages. ``longest``: words of the longest passage that is searched; of one's own, of a usual
@@ -76,7 +79,7 @@ class Sample:
 
 @settings
 class Model:
-    """What answers: GGUF weights below the folder of models, or an endpoint in the OpenAI format, or both.
+    """What answers: GGUF weights below the folder of models, an endpoint (OpenAI format), or both.
 
     ``run_by``: with an endpoint its ``url`` and the model's ``name`` there; it needs no weights,
     but where it is known to run some, these are stated. ``seconds``: an answer takes, as far as is
@@ -174,7 +177,7 @@ class Study(ChapterConfig):
         self._check_names()
         self._check_records()
         numbers = [self.documents, *self.cut_offs]
-        numbers += [asked.questions for asked in self.records.values()]
+        numbers += [record.questions for record in self.records.values()]
         if min(numbers) < 1:
             raise ValueError("numbers of passages and of questions are at least 1")
 
@@ -182,8 +185,8 @@ class Study(ChapterConfig):
         """Refuse a benchmark, sample, model or record that is named and is not there."""
         to_load = [name for name, questions in self.benchmarks.items() if not questions.files]
         drawn = [name for sample in self.samples.values() for name in sample.drawn]
-        samples = [asked.sample for asked in self.records.values()]
-        models = [asked.model for asked in self.records.values()]
+        samples = [record.sample for record in self.records.values()]
+        models = [record.model for record in self.records.values()]
         models += [self.writer, self.names_by or self.writer]
         repeated = [self.repeated] if self.repeated else []
         _refuse_unknown("benchmark at hand", to_load, benchmarks.BUILT_IN)
@@ -194,15 +197,17 @@ class Study(ChapterConfig):
 
     def _check_records(self) -> None:
         """Refuse a record whose questions or labels are not there, or whose name is another's."""
+        # Any set of labels is an experiment by its name; that of the pool too, recorded or not.
         experiments = [*CELLS, *read_label_sets(self.labels, ["a name"])]
-        for name, asked in self.records.items():
-            not_drawn = sorted(set(asked.experiments) - set(self.samples[asked.sample].drawn))
+        for name, record in self.records.items():
+            not_drawn = sorted(set(record.experiments) - set(self.samples[record.sample].drawn))
             if not_drawn:
                 raise ValueError(
-                    f"{name}: the sample {asked.sample} has no questions of {', '.join(not_drawn)}"
+                    f"{name}: the sample {record.sample} has no questions of {', '.join(not_drawn)}"
                 )
-            for names in asked.experiments.values():
+            for names in record.experiments.values():
                 _refuse_unknown("experiment", names, experiments, f"{name}: ")
+        # Tables tell records apart by what the report calls them.
         if len(set(map(self.display_name, self.records))) < len(self.records):
             raise ValueError("two records have one name")
 
@@ -217,10 +222,10 @@ class Study(ChapterConfig):
         return list(dict.fromkeys(cells))
 
     def experiments(self) -> list[str]:
-        """All that are asked in some record, those of the thesis first."""
+        """All that some record asks, those of the thesis first."""
         names: list[str] = []
-        for asked in self.records.values():
-            for experiments in asked.experiments.values():
+        for record in self.records.values():
+            for experiments in record.experiments.values():
                 names += [name for name in experiments if name not in names]
         of_thesis = [name for name in CELLS if name in names]
         return of_thesis + [name for name in names if name not in CELLS]
@@ -293,6 +298,7 @@ class Study(ChapterConfig):
             return Sampling(self.temperature, 1.0, self.answer_tokens, self.seed)
         if written == "writing":
             return Sampling(self.writing_temperature, 1.0, self.writing_tokens, self.seed)
+        # A pool of names is to vary, so this one draws with some warmth.
         return Sampling(0.7, 0.95, 1200, self.seed)
 
 

@@ -1,6 +1,6 @@
-"""How the tables of chapter 5 are shown: under the thesis's names, in points of 100, beside the print.
+"""How the tables of chapter 5 are shown; nothing is measured here.
 
-Nothing is measured here.
+Under the thesis's names, in points of 100, beside the print.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def printed_p(p: float) -> str:
 def in_points(differences: pd.DataFrame) -> pd.DataFrame:
     """A table of `bias_table` in points of 100, under the thesis's names."""
     table = differences.copy()
+    # The print writes 100 for a score of 1.
     table[["value", "low", "high"]] *= 100
     table["changed"] = table["changed"].astype(str) + " of " + table["questions"].astype(str)
     table["score"] = table["measure"].str.capitalize()
@@ -58,7 +59,9 @@ def in_points(differences: pd.DataFrame) -> pd.DataFrame:
 def beside_print(
     study: Study, artefact: str, table: pd.DataFrame, benchmark: str = ""
 ) -> dict[str, Any]:
-    """What `Report.table` takes of a table: a replica's as it is, or the thesis's own beside the print.
+    """What `Report.table` takes of a table.
+
+    A replica's is taken as it is; one of the thesis's own data stands beside the print.
 
     ``benchmark``: the one of the print that the table is of; empty for both. Of the thesis's own
     data the rows and columns are those of the print.
@@ -94,12 +97,12 @@ def derived_from_print(
     derived: pd.DataFrame,
     recorded: pd.DataFrame,
     *,
-    parts: str,
+    sources: str,
     benchmark: str = "",
     columns: Sequence[str] | None = None,
     **further: Any,
 ) -> dict[str, Any]:
-    """What `Report.table` takes of a printed table that follows from others, its ``parts``.
+    """What `Report.table` takes of a printed table that follows from others, its ``sources``.
 
     ``recorded``: the same from recorded answers, which takes its place where these are the
     thesis's own. ``columns``: those that follow; all by default. ``further``: for the derived one.
@@ -108,4 +111,4 @@ def derived_from_print(
         return beside_print(study, artefact, recorded, benchmark)
     keys = [name for name in _KEYS if name in derived]
     options = {"ours": derived, "keys": keys, "columns": columns, "basis": "derived"}
-    return options | {"data": parts} | further
+    return options | {"data": sources} | further

@@ -36,7 +36,7 @@ class _Waiting(NamedTuple):
     """
 
     kind: tuple[str, int]
-    prompt: list[int]
+    tokens: list[int]
     answered: Future[Answer]
 
 
@@ -196,19 +196,19 @@ def _taken_together(waiting: queue.Queue[_Waiting | None]) -> list[_Waiting]:
 def _answer_alike(network: Network, alike: Sequence[_Waiting]) -> None:
     """Answer prompts of one kind."""
     try:
-        continuations = network.continued([asked.prompt for asked in alike], alike[0].kind[1])
-        for asked, written in zip(alike, continuations, strict=True):
-            asked.answered.set_result(network.answer(asked.prompt, written))
+        continuations = network.continued([prompt.tokens for prompt in alike], alike[0].kind[1])
+        for prompt, written in zip(alike, continuations, strict=True):
+            prompt.answered.set_result(network.answer(prompt.tokens, written))
     except Exception as error:  # noqa: BLE001  whoever waits must hear of it
-        for asked in alike:
-            asked.answered.set_exception(error)
+        for prompt in alike:
+            prompt.answered.set_exception(error)
 
 
 def _answer_all(network: Network, waiting: queue.Queue[_Waiting | None]) -> None:
     """Answer the prompts that come, as many of a kind together as a batch holds."""
     while prompts := _taken_together(waiting):
-        prompts.sort(key=lambda asked: (*asked.kind, len(asked.prompt)))
-        for _, group in groupby(prompts, key=lambda asked: asked.kind):
+        prompts.sort(key=lambda prompt: (*prompt.kind, len(prompt.tokens)))
+        for _, group in groupby(prompts, key=lambda prompt: prompt.kind):
             alike = list(group)
             for place in range(0, len(alike), BATCH):
                 _answer_alike(network, alike[place : place + BATCH])
@@ -228,9 +228,9 @@ def batch_model(weights: Path, *, threads: int) -> Iterator[tuple[Model, str]]:
             raise ValueError("many prompts at a time are answered with temperature 0 alone")
         beginning = json.dumps(list(messages[:-1]))
         kind = (beginning, sampling.max_tokens)
-        asked = _Waiting(kind, network.prompt(messages), Future())
-        waiting.put(asked)
-        return asked.answered.result()
+        prompt = _Waiting(kind, network.prompt(messages), Future())
+        waiting.put(prompt)
+        return prompt.answered.result()
 
     thread = Thread(target=_answer_all, args=(network, waiting), daemon=True)
     thread.start()

@@ -59,6 +59,7 @@ def answer(scored: pd.DataFrame, evidence: Mapping[str, Evidence]) -> list[str]:
     above_placebo = evidence["placebo-bias"]
     cas_above_placebo = evidence["placebo-cas"]
 
+    # A config of other models or benchmarks may have no printed mean beside it.
     means = []
     for cab in (one_author, two_authors):
         if cab.printed is not None:
@@ -86,6 +87,7 @@ def answer(scored: pd.DataFrame, evidence: Mapping[str, Evidence]) -> list[str]:
 
 def lessons(evidence: Mapping[str, Evidence]) -> list[str]:
     """What the answers teach of bias, sensitivity and confidence, each by its interval."""
+    # That every model is above chance is measured even where nothing else is.
     measured = []
     for name, finding in evidence.items():
         if name != "5.1-every-model-above-chance" and finding.estimate is not None:
@@ -138,6 +140,7 @@ def undecided(evidence: Mapping[str, Evidence]) -> str:
     """How many of the chapter's sentences are decided, and what would decide the others."""
     claims = stated("thesis")
     verdicts = []
+    # How many questions would show an effect can be said only of one that is printed.
     questions_needed = set()
     for name, finding in evidence.items():
         if claims.loc[name, "kind"] != "finding":
@@ -171,6 +174,7 @@ def undecided(evidence: Mapping[str, Evidence]) -> str:
 def reach(table: pd.DataFrame) -> str:
     """What the least and the most questions of `power.reach` can show, beside the printed CAB."""
     largest = max(printed_numbers("5.3")["ΔRecall"].max(), printed_numbers("5.5")["ΔRecall"].max())
+    # The smallest of our samples and the largest, which is the thesis's or ours.
     sentences = []
     for _, row in table.iloc[[0, -1]].iterrows():
         sentences.append(
@@ -182,10 +186,10 @@ def reach(table: pd.DataFrame) -> str:
     return f"The largest printed CAB of recall is {largest:.1f} points; {'; '.join(sentences)}."
 
 
-def _from(least: float) -> str:
-    if math.isnan(least):
+def _from(bound: float) -> str:
+    if math.isnan(bound):
         return "never"
-    return f"from {least:.1f} points on"
+    return f"from {bound:.1f} points on"
 
 
 # --- what was asked -------------------------------------------------------------------------------
@@ -201,11 +205,11 @@ def retrievers(study: Study) -> str:
     names: list[str] = []
     for benchmark in study.benchmarks.values():
         names += [name for name in benchmark.found_by if name not in names]
-    usual, *others = names
-    if not others:
+    usual, *further = names
+    if not further:
         return f"Here all passages were found by {usual}."
     return (
-        f"Here passages were found by {' and by '.join(others)}, where all other experiments have "
+        f"Here passages were found by {' and by '.join(further)}, where all other experiments have "
         f"those of {usual}."
     )
 
@@ -227,9 +231,9 @@ def pool_of_names(study: Study) -> str:
     names = study.label_sets()["names"].groups["Human"]
     model = study.names_by or study.writer
     author = model
-    for record, asked in study.records.items():
-        if asked.model == model:
-            author = study.display_name(record)
+    for name, record in study.records.items():
+        if record.model == model:
+            author = study.display_name(name)
             break
     return f"The pool of names, made by {author}, has {len(names)} of them: {', '.join(names)}."
 

@@ -46,7 +46,7 @@ class LocalModel:
 
     @classmethod
     def load(cls, weights: Path, *, device: Device = "cpu", threads: int = 1) -> Self:
-        """Load a model in bfloat16: a GGUF file, unpacked, or a checkpoint's folder of safetensors."""
+        """Load a GGUF file, unpacked, or a checkpoint's folder of safetensors, in bfloat16."""
         torch, transformers = models_package("torch"), models_package("transformers")
         torch.set_num_threads(threads)
         sources: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
