@@ -1,4 +1,4 @@
-"""Interpolation (thesis Eq. 2.5), effectiveness of rankings, and what a query's scores look like."""
+"""Interpolation (thesis Eq. 2.5), effectiveness, and what a query's scores look like."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_effectiveness_agrees_with_scikit_learn() -> None:
 
 
 def test_every_measure_breaks_ties_by_document_id_descending() -> None:
-    """As trec_eval: pytrec_eval, its binding, has no cut-off for RR, and ir_measures turns to another program there."""
+    """As trec_eval. Its binding has no cut-off for RR, so ir_measures turns to another program."""
     tied = pd.DataFrame(
         {
             "run": "r",

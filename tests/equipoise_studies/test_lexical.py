@@ -1,4 +1,4 @@
-"""Guards the ranking functions of permutations section 4.1: bm25s as the second opinion, definitions, edge cases."""
+"""Guards the ranking functions of permutations section 4.1: bm25s as the second opinion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of chapter 2, and the printed tables of its report followed from them by plain loops."""
+"""The facts of chapter 2, and tables of its report followed from them by plain loops."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_facts_fit_together(collection: facts.CollectionFacts) -> None:
 
 
 def test_counted_facts_give_the_scores_of_the_kernels() -> None:
-    """Sums over shared terms, as the notebook writes them, are BM25 and the language model over texts."""
+    """Sums over shared terms, as in the notebook, are BM25 and the language model over texts."""
     texts = {
         "1": "graphs of graphs, ranked",
         "2": "ranking a graph of users",
@@ -155,7 +155,7 @@ def test_table_2_2_has_the_map_of_bm25_by_hand(scored: pd.DataFrame) -> None:
 def test_tables_2_3_and_2_4_have_the_weights_and_maps_of_a_plain_sweep(
     collection: facts.CollectionFacts, scored: pd.DataFrame
 ) -> None:
-    """TILDE's mixture under every weight and seed: the weight tuned on each fold, and the best of each query."""
+    """TILDE's mixture: the weight tuned on each fold, and the best one of each query."""
     sweep: dict[tuple[str, str], list[float]] = {}
     for key, pairs in scored.groupby(["task", "query"]):
         sweep[key] = []

@@ -1,4 +1,4 @@
-"""CSFCube and SciDocs: tiny sets of their published shape, every malformed part reported, and the real files."""
+"""CSFCube and SciDocs: tiny sets of their published shape, every malformed part reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def block(
 
 @pytest.fixture
 def csfcube(tmp_path: Path) -> Path:
-    """Two query papers in the facet background, one of them a candidate of itself; the other facets empty."""
+    """Two query papers in one facet, one of them a candidate of itself; the others empty."""
     (tmp_path / "readable_annotations").mkdir()
     (tmp_path / "readable_annotations" / "1-background-adju.txt").write_text(
         "\n".join(
@@ -127,7 +127,8 @@ def _change(name: str, old: str, new: str) -> Callable[[Path], None]:
         ),
         (
             _change("readable_annotations/1-background-adju.txt", "(+2)", "(+1)"),
-            "1-background-adju.txt, column adju relevance: found paper 3: 1 in the text, 2.* in JSON",
+            "1-background-adju.txt, column adju relevance: "
+            "found paper 3: 1 in the text, 2.* in JSON",
         ),
         (
             _change("readable_annotations/2-background-adju.txt", "TITLE: T3", "TITLE: T"),

@@ -1,4 +1,4 @@
-"""Lexical rankers and tokenisations of thesis chapter 2, training sets, recorded scores, lettered tables, figures."""
+"""Lexical rankers, tokenisations, training sets, recorded scores, letters and figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 2 from a config: a tiny SciDocs and a tiny CSFCube in their formats, from a folder to the compared report."""
+"""Chapter 2 from a config: tiny SciDocs and CSFCube, from a folder to the compared report."""
 
 import json
 import random
@@ -14,7 +14,7 @@ import yaml
 
 from commands import called
 from equipoise.problems import InputError
-from equipoise_compendium import build, project
+from equipoise_compendium import build, project, registry
 from equipoise_compendium.printed import printed_table
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_studies.config import read_config
@@ -54,7 +54,7 @@ WITH_WEIGHTS = ("config.json", "tokenizer.json", "model.safetensors")
 
 
 def scidocs_in(folder: Path) -> None:
-    """Eighty papers; seven validation and nine test queries a task, each with two relevant papers and five others."""
+    """Eighty papers; seven validation and nine test queries a task, two of seven relevant."""
     draw = random.Random(2)  # noqa: S311
     papers = {
         f"p{number}": {
@@ -259,6 +259,28 @@ def test_what_is_asked_and_not_there_is_named_and_nothing_is_written(
     code, told = run(config_in(collection={"kind": "scidocs", "folder": "nowhere"}))
     assert code == 2
     assert "nowhere" in told
+
+
+def test_a_dry_run_without_data_plans_what_it_can_and_says_what_is_missing(
+    config_in: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(item: str, path: str) -> Path:
+        raise registry.DataUnreachable(f"{item}/{path} is not at hand")
+
+    monkeypatch.setattr(registry, "fetch", unreachable)
+    trained = {"pairs": "halves", "epochs": 1, "batch": 2, "rate": 0.1}
+    system = {"kind": "tilde", "label": "x", "model": "tiny", "training": [trained]}
+    config = config_in(collection={"kind": "csfcube"}, systems={"x": system})
+    code, told = run(config, "--dry-run")
+    assert code == 0
+    assert "wanted first: csfcube/test-pid2anns-csfcube-background.json is not at hand" in told
+    assert "x: 0 of 1 models recorded" in told
+    # What is recorded needs no data.
+    recorded = called("study", "query_by_example", "--dry-run", catch_exceptions=False)
+    assert (recorded.exit_code, recorded.output.strip()) == (
+        0,
+        "all together: 1 of 1 records recorded",
+    )
 
 
 @pytest.mark.parametrize(

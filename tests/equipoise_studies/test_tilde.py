@@ -1,4 +1,4 @@
-"""TILDE (thesis Eq. 2.1), TILDEv2 (Eq. 2.2) and document expansion: arithmetic without an encoder, by brute force."""
+"""TILDE (thesis Eq. 2.1), TILDEv2 (Eq. 2.2) and expansion, without an encoder, by brute force."""
 
 from __future__ import annotations
 

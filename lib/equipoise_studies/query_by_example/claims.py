@@ -38,6 +38,7 @@ def _over_papers(
     """A statistic with its interval over the query papers; ``queries``: the paper of each facet."""
     paper, names = pd.factorize(queries)
 
+    # A paper that is drawn twice counts twice in every facet that it has.
     def of_drawn_papers(drawn: Integers) -> float:
         times_drawn = np.bincount(drawn, minlength=len(names))
         return statistic(times_drawn[paper])
@@ -50,6 +51,12 @@ def _map_by_run(values: pd.DataFrame) -> pd.DataFrame:
     """MAP, a row for each facet of a paper, a column for each run."""
     of_map = values[values["measure"] == "MAP"]
     return of_map.pivot_table(index=_FACET, columns="run", values="value")
+
+
+def _map_by_row(values: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """The same, a column for each row of a printed table, by the ranker that stands for it."""
+    by_run = _map_by_run(values)
+    return by_run[list(names.values())].set_axis(list(names), axis=1)
 
 
 def _printed_cells(table: pd.DataFrame) -> pd.DataFrame:
@@ -75,16 +82,16 @@ def _quoted(claim: str) -> float:
 
 
 def _lead(
-    by_run: pd.DataFrame,
+    scores: pd.DataFrame,
     ahead: Sequence[str],
     behind: Sequence[str],
     description: str,
     printed: float | None = None,
 ) -> Evidence:
-    """How far the mean of some runs is above the mean of others."""
-    gap = by_run[list(ahead)].mean(axis=1) - by_run[list(behind)].mean(axis=1)
+    """How far the mean of some columns is above the mean of others."""
+    gap = scores[list(ahead)].mean(axis=1) - scores[list(behind)].mean(axis=1)
     gaps = gap.to_numpy()
-    papers = by_run.index.get_level_values("query")
+    papers = scores.index.get_level_values("query")
     return _over_papers(description, papers, lambda n: float(n @ gaps / n.sum()), printed)
 
 
@@ -95,11 +102,12 @@ def _lead(
 class _Rankers:
     """What claims on Table 2.1 are judged by.
 
-    ``by_run``: MAP of each facet. ``printed``: the printed table. ``names``: the ranker that stands
-    for each of its rows. ``unlearned``: rankers that have not learned their task.
+    ``printed``: the printed table. ``by_row``: MAP of each facet by each of its rows. ``names``:
+    the ranker that stands for each of its rows. ``unlearned``: rankers that have not learned their
+    task.
     """
 
-    by_run: pd.DataFrame
+    by_row: pd.DataFrame
     printed: pd.DataFrame
     names: dict[str, str]
     unlearned: list[str]
@@ -119,55 +127,63 @@ class _Rankers:
         if unlearned:
             reason = "trained, and still nearer to a random order than to BM25"
             return Evidence("MAP", reason=f"{' and '.join(unlearned)}: {reason}")
-        runs_ahead = [self.names[row] for row in ahead]
-        runs_behind = [self.names[row] for row in behind]
         printed = _printed_lead(self.printed, ahead, behind)
-        return _lead(self.by_run, runs_ahead, runs_behind, description, printed)
+        return _lead(self.by_row, ahead, behind, description, printed)
+
+
+_LEADS = {
+    "2.1-v2-above": (
+        ["TILDEv2 BERT"],
+        ["TILDE BERT"],
+        "MAP of TILDEv2 less that of TILDE, general encoder",
+    ),
+    "2.1-scientific": (
+        SCIENTIFIC,
+        GENERAL,
+        "mean gain in MAP of the scientific encoder over the general one",
+    ),
+    "2.1-expansion": (
+        ["TILDE SciBERT"],
+        EXPANDED,
+        "MAP of TILDE less that of TILDEv2 over expanded documents",
+    ),
+    "2.1-expansion-bm25": (
+        [BM25_ROW],
+        EXPANDED,
+        "MAP of BM25 less that of TILDEv2 over expanded documents",
+    ),
+    "2.1-zero-shot": (
+        ZERO_SHOT,
+        [*GENERAL, *SCIENTIFIC],
+        "MAP of TILDE and TILDEv2 zero-shot less that of the fine-tuned ones",
+    ),
+}
+"""Claims that some rows of Table 2.1 are above others: which ones, and what the number is."""
 
 
 def of_rankers(study: Study, values: pd.DataFrame, printed: pd.DataFrame) -> dict[str, Evidence]:
     """Claims on Table 2.1, by name; what there is no ranker for is not testable."""
-    by_run, names = _map_by_run(values), study.rows(printed)
-    rankers = _Rankers(by_run, printed, names, _unlearned(study, by_run.mean()))
+    names = study.rows(printed)
+    unlearned = _unlearned(study, _map_by_run(values).mean())
+    rankers = _Rankers(_map_by_row(values, names), printed, names, unlearned)
+    # A cross-encoder is held against rankers of its own encoder: a better encoder is no lead.
     tildes = [*GENERAL, *SCIENTIFIC]
-    learned = [row for row in tildes if names.get(row) not in rankers.unlearned]
-    learned = learned or tildes
-    learned_names = ", ".join(names.get(row, row) for row in learned)
     evidence = {
         "2.1-cross-encoder": rankers.lead(
             [CROSS_ENCODER],
             study.same_encoder(CROSS_ENCODER, tildes),
             "MAP of the cross-encoder less the mean of TILDE and TILDEv2 with the same encoder",
-        ),
-        "2.1-v2-above": rankers.lead(
-            ["TILDEv2 BERT"],
-            ["TILDE BERT"],
-            "MAP of TILDEv2 less that of TILDE, general encoder",
-        ),
-        "2.1-scientific": rankers.lead(
-            SCIENTIFIC,
-            GENERAL,
-            "mean gain in MAP of the scientific encoder over the general one",
-        ),
-        "2.1-expansion": rankers.lead(
-            ["TILDE SciBERT"],
-            EXPANDED,
-            "MAP of TILDE less that of TILDEv2 over expanded documents",
-        ),
-        "2.1-expansion-bm25": rankers.lead(
-            [BM25_ROW],
-            EXPANDED,
-            "MAP of BM25 less that of TILDEv2 over expanded documents",
-        ),
-        "2.1-zero-shot": rankers.lead(
-            ZERO_SHOT,
-            tildes,
-            "MAP of TILDE and TILDEv2 zero-shot less that of the fine-tuned ones",
-        ),
-        "2.1-competitive": rankers.lead(
-            [BM25_ROW], learned, f"MAP of BM25 less the mean of {learned_names}"
-        ),
+        )
     }
+    for claim, (ahead, behind, description) in _LEADS.items():
+        evidence[claim] = rankers.lead(ahead, behind, description)
+
+    # BM25 is held against those that learned; were there none, `lead` says so.
+    learned = [row for row in tildes if names.get(row) not in rankers.unlearned] or tildes
+    learned_names = ", ".join(names.get(row, row) for row in learned)
+    evidence["2.1-competitive"] = rankers.lead(
+        [BM25_ROW], learned, f"MAP of BM25 less the mean of {learned_names}"
+    )
     return evidence | _of_tildes(rankers)
 
 
@@ -181,23 +197,23 @@ def _of_tildes(rankers: _Rankers) -> dict[str, Evidence]:
         untestable = Evidence("MAP", reason=reason)
         return {"2.1-scientific-tilde": untestable, "2.1-most-tasks": untestable}
 
-    scientific = rankers.by_run[[names[row] for row in SCIENTIFIC]].to_numpy()
-    general = rankers.by_run[[names[row] for row in GENERAL]].to_numpy()
-    gains = scientific - general
+    by_row = rankers.by_row
+    gains = by_row[SCIENTIFIC].to_numpy() - by_row[GENERAL].to_numpy()
     difference = gains[:, 0] - gains[:, 1]  # TILDE's gain less TILDEv2's
     printed = _printed_means(rankers.printed)
     printed_gains = printed[SCIENTIFIC].to_numpy() - printed[GENERAL].to_numpy()
     of_encoders = _over_papers(
         "gain in MAP of the scientific encoder: TILDE's less TILDEv2's",
-        rankers.by_run.index.get_level_values("query"),
+        by_row.index.get_level_values("query"),
         lambda n: float(n @ difference / n.sum()),
         float(printed_gains[0] - printed_gains[1]),
     )
+    # The thesis says "most tasks": each of its four, against each of the two rankers.
     cells = _printed_cells(rankers.printed)
     of_tasks = _share_ahead(
-        rankers.by_run,
+        by_row,
         BM25_ROW,
-        [names[row] for row in GENERAL],
+        GENERAL,
         "share of tasks in which BM25 is above TILDE, and TILDEv2, with the general encoder",
         float((cells.loc[BM25_ROW] > cells.loc[GENERAL]).to_numpy().mean()),
     )
@@ -205,23 +221,24 @@ def _of_tildes(rankers: _Rankers) -> dict[str, Evidence]:
 
 
 def _share_ahead(
-    by_run: pd.DataFrame, run: str, rivals: Sequence[str], description: str, printed: float
+    by_row: pd.DataFrame, row: str, rivals: Sequence[str], description: str, printed: float
 ) -> Evidence:
-    """In how many pairs of a task and a rival a run has the higher mean."""
-    gaps = by_run[[run]].to_numpy() - by_run[list(rivals)].to_numpy()
-    task, names = pd.factorize(by_run.index.get_level_values("task"))
+    """In how many pairs of a task and a rival a row has the higher mean."""
+    gaps = by_row[[row]].to_numpy() - by_row[list(rivals)].to_numpy()
+    task, names = pd.factorize(by_row.index.get_level_values("task"))
     in_task = np.equal(task, np.arange(len(names))[:, np.newaxis])  # (tasks, facets)
 
     def share(n: Integers) -> float:
         sums = (in_task * n) @ gaps  # (tasks, rivals): above 0 where the mean is
         return float((sums > 0).mean())
 
-    return _over_papers(description, by_run.index.get_level_values("query"), share, printed)
+    return _over_papers(description, by_row.index.get_level_values("query"), share, printed)
 
 
 def _unlearned(study: Study, means: pd.Series) -> list[str]:
     """Trained rankers of a replica that are nearer to a random order than to BM25."""
     random = [system.name for system in study.systems.values() if system.kind == "random"]
+    # The thesis's own rankers are taken as they are.
     if study.stands_for == "thesis" or not random:
         return []
     middle = (means[random].mean() + means[BM25_ROW]) / 2
@@ -236,54 +253,52 @@ def of_tokenisations(
     study: Study, values: pd.DataFrame, printed: pd.DataFrame
 ) -> dict[str, Evidence]:
     """Claims on Table 2.2, by name, on the rows that there are."""
-    names, by_run = study.rows(printed), _map_by_run(values)
-    printed_means = _printed_means(printed)[list(names)]
-    papers = by_run.index.get_level_values("query")
+    by_row = _map_by_row(values, study.rows(printed))
+    return {
+        "2.2-stm2-best": _lead_of_best(by_row, printed),
+        "2.2-bm25-above": _lead_of_bm25(by_row, printed),
+        "2.2-word-pieces": _lead_of_pieces(by_row, printed),
+    }
 
-    scores = by_run[list(names.values())].to_numpy()
-    best = list(names).index(BM25_ROW)
 
-    def lead_of_best(n: Integers) -> float:
+def _lead_of_best(by_row: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
+    """How far BM25 STM2, the best row in print, is above the mean of the others."""
+    scores, best = by_row.to_numpy(), by_row.columns.get_loc(BM25_ROW)
+
+    def lead(n: Integers) -> float:
         means = n @ scores / n.sum()
         return float(means[best] - np.delete(means, best).mean())
 
-    printed_others = printed_means.drop(BM25_ROW)
-    evidence = {
-        "2.2-stm2-best": _over_papers(
-            "MAP of BM25 STM2 less the mean of the others",
-            papers,
-            lead_of_best,
-            float(printed_means[BM25_ROW] - printed_others.to_numpy().mean()),
-        )
-    }
+    printed_means = _printed_means(printed)[list(by_row)]
+    printed_lead = printed_means[BM25_ROW] - printed_means.drop(BM25_ROW).to_numpy().mean()
+    papers = by_row.index.get_level_values("query")
+    description = "MAP of BM25 STM2 less the mean of the others"
+    return _over_papers(description, papers, lead, float(printed_lead))
 
-    language = [row for row in names if row.startswith("LM ")]
+
+def _lead_of_bm25(by_row: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
+    """How far BM25 is above the language model, mean over what is counted as a term."""
+    language = list(by_row.filter(regex="^LM "))
     bm25 = [row.replace("LM ", "BM25 ") for row in language]
-    bm25_scores = by_run[[names[row] for row in bm25]].to_numpy()
-    leads = bm25_scores - by_run[[names[row] for row in language]].to_numpy()
+    leads = by_row[bm25].to_numpy() - by_row[language].to_numpy()
     ahead = int((leads.mean(axis=0) > 0).sum())
-    evidence["2.2-bm25-above"] = _over_papers(
+    return _over_papers(
         "mean lead in MAP of BM25 over the language model with the same tokens, "
         f"ahead in {ahead} of {len(language)}",
-        papers,
+        by_row.index.get_level_values("query"),
         lambda n: float((n @ leads / n.sum()).mean()),
-        float(printed_means[bm25].mean() - printed_means[language].mean()),
+        _printed_lead(printed, bm25, language),
     )
 
-    pieces = [row for row in names if row.endswith("-Token")]
-    words = [row for row in names if not row.endswith("-Token")]
-    if pieces:
-        evidence["2.2-word-pieces"] = _lead(
-            by_run,
-            [names[row] for row in pieces],
-            [names[row] for row in words],
-            "mean MAP over word pieces less that over the three other analysers, both models",
-            _printed_lead(printed, pieces, words),
-        )
-    else:
-        reason = "no word pieces are among the rows"
-        evidence["2.2-word-pieces"] = Evidence("MAP", reason=reason)
-    return evidence
+
+def _lead_of_pieces(by_row: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
+    """How far word pieces are above whole words and stems, whatever vocabulary stands in."""
+    pieces = list(by_row.filter(regex="-Token$"))
+    words = [row for row in by_row if row not in pieces]
+    if not pieces:
+        return Evidence("MAP", reason="no word pieces are among the rows")
+    description = "mean MAP over word pieces less that over the three other analysers, both models"
+    return _lead(by_row, pieces, words, description, _printed_lead(printed, pieces, words))
 
 
 # --- mixtures: Figure 2.3, Tables 2.3 and 2.4 -----------------------------------------------------
@@ -364,11 +379,34 @@ def of_oracle(
 ) -> dict[str, Evidence]:
     """Claims on Table 2.4, by name; ``checks``: those of the printed tables against one another."""
     of_map = best[best["measure"] == "MAP"]
-    alphas = of_map.pivot_table(index=_FACET, columns="fusion", values="alpha")[list(mixtures)]
     values = of_map.pivot_table(index=_FACET, columns="fusion", values="value")[list(mixtures)]
-    papers = alphas.index.get_level_values("query")
     margins = values - _map_by_run(tuned).loc[values.index, list(mixtures)]
     margin = margins.mean(axis=1).to_numpy()
+    gain = _over_papers(
+        "mean gain in MAP of the oracle over one tuned weight",
+        values.index.get_level_values("query"),
+        lambda n: float(n @ margin / n.sum()),
+    )
+
+    # A tuned weight may lie below its parts, and the counts at 0 are no relation between cells.
+    is_relation = checks["check"].str.startswith(("oracle", "mean weight", "rows of"))
+    relations = checks[is_relation]
+    consistent = Evidence(
+        f"of {int(relations['cells'].sum())} relations between printed cells, "
+        "those that do not hold",
+        int((relations["cells"] - relations["hold"]).sum()),
+        reason=_PRINTED,
+    )
+    of_weights = _of_best_weights(of_map, mixtures, printed)
+    return {"2.4-oracle": gain} | of_weights | {"2.4-consistent": consistent}
+
+
+def _of_best_weights(
+    best: pd.DataFrame, mixtures: Sequence[str], printed: pd.DataFrame
+) -> dict[str, Evidence]:
+    """Claims on how the best weights for MAP are spread."""
+    alphas = best.pivot_table(index=_FACET, columns="fusion", values="alpha")[list(mixtures)]
+    papers = alphas.index.get_level_values("query")
     weights = alphas.to_numpy()  # (facets, mixtures): with TILDE, with TILDEv2
     bm25_alone = weights == 1
 
@@ -382,14 +420,7 @@ def of_oracle(
         with_tilde, with_tildev2 = high - low
         return float(with_tildev2 - with_tilde)
 
-    consistent = checks["check"].str.startswith(("oracle", "mean weight", "rows of"))
-    relations = checks[consistent]
     return {
-        "2.4-oracle": _over_papers(
-            "mean gain in MAP of the oracle over one tuned weight",
-            papers,
-            lambda n: float(n @ margin / n.sum()),
-        ),
         "2.4-bm25-alone": _over_papers(
             "share of facets for which BM25 alone is best: with TILDEv2 less with TILDE",
             papers,
@@ -401,12 +432,6 @@ def of_oracle(
             papers,
             difference_of_spreads,
             _printed_difference(printed, "IQR of the optimal alpha"),
-        ),
-        "2.4-consistent": Evidence(
-            f"of {int(relations['cells'].sum())} relations between printed cells, "
-            "those that do not hold",
-            int((relations["cells"] - relations["hold"]).sum()),
-            reason=_PRINTED,
         ),
     }
 

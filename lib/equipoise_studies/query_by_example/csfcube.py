@@ -63,8 +63,8 @@ def read_annotations(path: Path) -> pd.DataFrame:
         if field == "rule":
             blocks.append({"line": number, "abstract": []})
         elif not blocks or not match or not field:
-            known = "a line of equals signs, then paper_id, TITLE, ABSTRACT, adju relevance, "
-            problems.add(path, number, None, line[:80], known + "or a labelled sentence")
+            form = "a line of equals signs, then paper_id, TITLE, ABSTRACT, adju relevance, "
+            problems.add(path, number, None, line[:80], form + "or a labelled sentence")
         elif field == "abstract":
             blocks[-1]["abstract"].append(match["abstract"].strip())
         else:
@@ -120,8 +120,8 @@ def load_csfcube(
     problems.refuse()
 
     is_own = judgements["query"] == judgements["document"]
-    kept = chosen({"drop": judgements[~is_own], "keep": judgements}, own, "own")
-    return QueryByExample.of(papers=papers, judgements=kept, splits=_splits(folder))
+    candidates = chosen({"drop": judgements[~is_own], "keep": judgements}, own, "own")
+    return QueryByExample.of(papers=papers, judgements=candidates, splits=_splits(folder))
 
 
 def _judgements(folder: Path | None) -> pd.DataFrame:

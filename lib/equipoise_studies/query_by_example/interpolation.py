@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Floats, starts
+from equipoise.arrays import Floats, Integers, starts
 from equipoise.statistics import finite
 
 ALPHAS: tuple[float, ...] = tuple(step / 10 for step in range(11))
@@ -60,7 +60,7 @@ def z_scale(scores: ArrayLike, groups: ArrayLike) -> Floats:
     return scaled
 
 
-def _by_query(reduce: np.ufunc, values: Floats, first_rows: ArrayLike, sizes: ArrayLike) -> Floats:
+def _by_query(reduce: np.ufunc, values: Floats, first_rows: Integers, sizes: Integers) -> Floats:
     """One number a query, made of its consecutive rows and given to each of them."""
     numbers = reduce.reduceat(values, first_rows, axis=-1)
     return np.repeat(numbers, sizes, axis=-1)

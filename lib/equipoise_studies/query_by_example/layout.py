@@ -43,6 +43,7 @@ def in_layout(table: pd.DataFrame, study: Study, printed: pd.DataFrame) -> pd.Da
         for column in table.filter(regex="MAP$"):
             table[column] *= 100
         return printed[["row", "model"]].merge(table.drop(columns="row"), how="left").fillna("")
+    # "stands for" is empty where a ranker is the thesis's own, as BM25 is.
     printed_names = {name: row for row, name in study.rows(printed).items()}
     stands_for = table["model"].map(printed_names)
     table.insert(2, "stands for", stands_for.where(stands_for != table["model"], "").fillna(""))

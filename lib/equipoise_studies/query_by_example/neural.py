@@ -94,6 +94,7 @@ class Projection:
 
 def _states(bert: Any, precision: Precision, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     on_device = {name: table.to(bert.device) for name, table in inputs.items()}
+    # bfloat16 for the encoder alone; heads and losses stay in single precision.
     with torch.autocast(bert.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
         states = bert(**on_device).last_hidden_state
     return states.float()
@@ -126,6 +127,7 @@ def own_projection(weights: Path) -> dict[str, torch.Tensor]:
     """The projection to a scalar that a file of TILDEv2's weights holds, whatever it calls it."""
     tensors = load_file(weights)
     heads = []
+    # The authors' files call it by several names; its shape tells it.
     for name, tensor in tensors.items():
         if tensor.ndim == 2 and len(tensor) == 1:
             heads.append(name.removesuffix(".weight"))

@@ -29,9 +29,12 @@ def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats
 
     For thesis Table 2.4, whose rows must agree with each other.
     """
-    zeros, ones = np.asarray(at_0, dtype=np.float64), np.asarray(at_1, dtype=np.float64)
-    between = queries - zeros - ones
-    return (ones + ALPHAS[1] * between) / queries, (ones + ALPHAS[-2] * between) / queries
+    count_0, count_1 = np.asarray(at_0, dtype=np.float64), np.asarray(at_1, dtype=np.float64)
+    # All other queries lie between the second weight of the sweep and the last but one.
+    between = queries - count_0 - count_1
+    lowest = (count_1 + ALPHAS[1] * between) / queries
+    highest = (count_1 + ALPHAS[-2] * between) / queries
+    return lowest, highest
 
 
 def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = QUERIES) -> pd.DataFrame:
@@ -72,7 +75,7 @@ def _numbers(table: pd.DataFrame) -> pd.DataFrame:
     return cells.replace("%", "", regex=True).astype(float)
 
 
-def _repeated(first: pd.DataFrame, second: pd.DataFrame) -> Booleans:
+def _repeated(table: pd.DataFrame, repeating: pd.DataFrame) -> Booleans:
     """Which cells of the rows that stand in two tables are equal."""
-    rows = first.index.intersection(second.index)
-    return first.loc[rows].to_numpy() == second.loc[rows].to_numpy()
+    rows = table.index.intersection(repeating.index)
+    return table.loc[rows].to_numpy() == repeating.loc[rows].to_numpy()

@@ -107,6 +107,7 @@ class _Recorder:
     def _collection_step(self) -> Step:
         lacks = (self.unreachable,) if self.unreachable else ()
         about = self.study.collection.about
+        # Nothing is recorded of a collection: the step says whether it is at hand.
         return Step(about, "collections", 1, int(not lacks), lambda: None, lacks=lacks)
 
     def _word_pieces_step(self, name: str) -> Step:
@@ -168,6 +169,7 @@ class _Recorder:
     def _digest(self, *specific: Any) -> str:
         """Names a kept file by what its content follows from."""
         study = asdict(self.study)
+        # The whole collection's texts: what a ranker learns from is not its pairs alone.
         shared = {
             "collection": study["collection"],
             "cut": study["seeds"][0],
@@ -225,7 +227,7 @@ class _Recorder:
 
         for seed in self.study.seeds_of(name):
             path = self._scores_path(name, seed)
-            if path.is_file():
+            if path.is_file():  # of a run that was stopped
                 continue
             began = time.perf_counter()
             weights = self.work / "weights"
@@ -315,16 +317,19 @@ class _Recorder:
         folders = sorted({system.model for system in self.study.systems.values() if system.model})
         weights = {name: self.models / name / "model.safetensors" for name in folders}
         settings = settings_of(models=weights, **self._requested()) | {"versions": versions}
+        # Only upstream files: that notebooks or configs lie in the repository is no input.
         inputs = settings["inputs"].items()
         settings["inputs"] = {name: sha for name, sha in inputs if name.startswith("registry:")}
 
         record = self.study.record
         record.mkdir(parents=True, exist_ok=True)
+        # A record of fewer systems or seeds gives way; another one is refused by `state`.
         if self._is_extended():
             (record / "record.json").unlink()
         state(record / "record.json", settings, measured)
         lines = scores.to_csv(index=False, float_format="%.6g", lineterminator="\n")
         example = pd.DataFrame(examples, columns=["system", "place", "token", "weight"])
+        # gzip's own time is left out, so that the same scores make the same bytes.
         files: dict[Path, Any] = {
             record / "scores.csv.gz": gzip.compress(lines.encode(), mtime=0),
             record / "example.csv": example.to_csv(

@@ -51,6 +51,7 @@ def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExampl
             fault = f"no record with a title for paper {document}"
             problems.add(metadata, None, None, fault, "a record for every judged paper")
             continue
+        # An abstract is null where SciDocs has none.
         papers.append((document, record["title"], record.get("abstract") or ""))
     problems.refuse()
     return QueryByExample.of(papers=papers, judgements=judgements, splits=splits)
@@ -58,13 +59,14 @@ def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExampl
 
 def _judgements(folder: Path, tasks: Iterable[str]) -> pd.DataFrame:
     """Judgements of every task with the part that their query belongs to."""
-    problems, parts = Problems(), []
+    problems, tables = Problems(), []
     for task in tasks:
         if task not in TASKS:
             raise ValueError(f"no task named {task!r}; there are {', '.join(TASKS)}")
         for stem, part in (("val", "dev"), ("test", "test")):
+            # Faults of several files are told together.
             with problems.collecting():
                 qrels = read_qrels(folder / task / f"{stem}.qrel")
-                parts.append(qrels.assign(task=task, fold="fold1", part=part))
+                tables.append(qrels.assign(task=task, fold="fold1", part=part))
     problems.refuse()
-    return pd.concat(parts).rename(columns={"topic": "query", "level": "grade"})
+    return pd.concat(tables).rename(columns={"topic": "query", "level": "grade"})

@@ -23,6 +23,7 @@ def training_papers(
     neither.
     """
     papers = dataset.papers
+    # A query may stand in the collection twice, under two ids.
     titles = papers["title"].str.casefold().str.split().str.join(" ")
     is_query = papers["document"].isin(dataset.queries)
     has_title_of_query = titles.isin(titles[is_query])
@@ -49,5 +50,5 @@ def hard_negatives(titles: Sequence[str], abstracts: Sequence[str], *, top: int 
     if len(titles) <= top:
         raise ValueError(f"{top} negatives need more than {len(titles)} papers")
     scores = bm25_scores(titles, abstracts, ANALYSERS["STM2"], **BM25)
-    np.fill_diagonal(scores, -np.inf)
+    np.fill_diagonal(scores, -np.inf)  # a paper's own abstract comes last
     return np.argsort(-scores, axis=1, kind="stable")[:, :top]

@@ -54,6 +54,7 @@ def of_collection(study: Study, judgements: pd.DataFrame) -> list[str]:
         f"{papers:,} query papers make {len(queries):,} queries in {len(tasks)} tasks "
         f"({', '.join(tasks)}).",
     ]
+    # Only where a paper is a query in several tasks.
     if len(queries) > papers:
         sentences.append(
             "A ranker gives a paper the same scores in each of its tasks, so tests and intervals "
@@ -65,15 +66,16 @@ def of_collection(study: Study, judgements: pd.DataFrame) -> list[str]:
 
 def of_training(study: Study) -> list[str]:
     """What the rankers have learned, and who was asked of whom."""
+    # Rankers that learned the same are told of in one sentence.
     names_by_lessons: dict[tuple[str, ...], list[str]] = {}
     for system in study.systems.values():
-        lessons = tuple(stage.pairs for stage in system.training)
+        lessons: tuple[str, ...] = tuple(stage.pairs for stage in system.training)
         if lessons:
             names_by_lessons.setdefault(lessons, []).append(system.name)
     sentences = []
     for lessons, names in names_by_lessons.items():
-        what = ", then ".join(_LESSONS[lesson] for lesson in lessons)
-        sentences.append(f"{', '.join(names)} learn {what}.")
+        course = ", then ".join(_LESSONS[lesson] for lesson in lessons)
+        sentences.append(f"{', '.join(names)} learn {course}.")
     if any("judgements" in lessons for lessons in names_by_lessons):
         sentences.append(_of_judgements(study))
     return sentences + _of_seeds(study)
@@ -113,12 +115,12 @@ def of_rows(study: Study, printed: pd.DataFrame) -> str:
     rows = study.rows(printed)
     stand_ins = [f"{name} for {row}" for row, name in rows.items() if name != row]
     absent = [row for row in printed["model"] if row not in rows]
-    parts = []
+    notes = []
     if stand_ins:
-        parts.append(f"stand-ins: {', '.join(stand_ins)}")
+        notes.append(f"stand-ins: {', '.join(stand_ins)}")
     if absent:
-        parts.append(f"nothing for {', '.join(absent)}")
-    return "; ".join(parts)
+        notes.append(f"nothing for {', '.join(absent)}")
+    return "; ".join(notes)
 
 
 def of_mixing(curves: pd.DataFrame, levels: pd.DataFrame) -> str:

@@ -238,9 +238,9 @@ class Study(ChapterConfig):
         """Rows of a printed table that there is something for, each with what it is called here."""
         rows = {}
         for row in printed["model"]:
-            parts = [self.called(part) for part in row.split(" + ")]  # a mixture has two
-            if all(parts):
-                rows[row] = " + ".join(parts)
+            rankers = [self.called(ranker) for ranker in row.split(" + ")]  # a mixture has two
+            if all(rankers):
+                rows[row] = " + ".join(rankers)
         return rows
 
     def has(self, *rows: str) -> bool:
@@ -257,7 +257,8 @@ class Study(ChapterConfig):
         for system in self.systems.values():
             if system.printed:
                 models[system.printed] = system.model
-        return [other for other in candidate_rows if models.get(other) == models.get(row)]
+        model = models.get(row)
+        return [candidate for candidate in candidate_rows if models.get(candidate) == model]
 
     def columns(self, column: str) -> list[str]:
         """The columns of scores of a system: one for each seed."""
@@ -296,7 +297,7 @@ class Study(ChapterConfig):
         options = {"ours": table, "basis": self.basis, "data": self.collection.about}
         if self.stands_for == "replica":
             return options | {"digits": 3}
-        # Tables print MAP in per cent.
+        # The config gives MAP as a fraction, tables print it in per cent.
         tolerance = {}
         for column in map(str, table.columns):
             tolerance[column] = self.tolerance * (100 if column.endswith("MAP") else 1)
@@ -347,10 +348,11 @@ class Study(ChapterConfig):
             train = dataset.splits.query("part == 'train'")[["task", "query"]]
             if not self.each_task:
                 return [Part("all", train, queries)]
-            parts = []
+            models = []
             for task, task_queries in queries.groupby("task"):
-                parts.append(Part(task, train[train["task"] == task], task_queries))
-            return parts
+                models.append(Part(task, train[train["task"] == task], task_queries))
+            return models
+        # By papers, not queries: a paper's judgements under one facet tell of the others.
         papers = np.array(sorted(queries["query"].unique()))
         shuffled = np.random.default_rng(seed).permutation(papers)
         in_first_half = queries["query"].isin(shuffled[: len(papers) // 2])
@@ -392,6 +394,7 @@ class Study(ChapterConfig):
         for column, system in self.systems.items():
             if system.kind in LEARNED:
                 needed |= set(self.columns(column))
+        # Scores of another collection, or of fewer systems, would be merged without a word.
         absent = sorted(needed - set(scores))
         if absent or not scores[PAIR].equals(pairs) or scores.isna().to_numpy().any():
             count = f"{len(scores)} of {len(pairs)} pairs"
@@ -407,11 +410,13 @@ class Study(ChapterConfig):
             if self.collection.folder is None:
                 return facts.specter()
             return load_specter(self.collection.folder)
+        # A random order needs no record: its seed makes it again.
         if system.kind == "random":
             drawn = pairs.copy()
             for seed in self.seeds_of(column):
                 drawn[str(seed)] = np.random.default_rng(seed).random(len(pairs))
             return drawn
+        # One run file a task, as TREC's format has no place for it.
         tables = []
         for task, task_pairs in pairs.groupby("task"):
             run = read_run(Path(str(system.runs).replace("{task}", str(task))), column)

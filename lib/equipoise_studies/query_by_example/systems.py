@@ -39,11 +39,11 @@ def lexical_scores(
     collection = Collection.from_texts(dict(texts[candidates]), tokenise)
     columns = pd.Index(collection.documents).get_indexer(pairs["document"])
 
-    parts = []
+    tables = []
     for start in range(0, len(dataset.queries), QUERIES_AT_ONCE):
         queries = pd.Index(dataset.queries[start : start + QUERIES_AT_ONCE])
         scores = score(collection, collection.queries(list(texts[queries])), **settings)
         rows = queries.get_indexer(pairs["query"])
         of_part = rows >= 0  # pairs are ordered by query, so parts follow one another
-        parts.append(scores[rows[of_part], columns[of_part]])
-    return pairs.assign(score=np.concatenate(parts))
+        tables.append(scores[rows[of_part], columns[of_part]])
+    return pairs.assign(score=np.concatenate(tables))

@@ -124,6 +124,7 @@ def expansion_terms(
     symbols.
     """
     likely = np.argsort(-np.asarray(log_probabilities), axis=1, kind="stable")[:, :m]
+    # How many are new differs from document to document.
     new_terms = []
     for terms, text in zip(likely, texts, strict=True):
         new_terms.append(terms[~np.isin(terms, text)])

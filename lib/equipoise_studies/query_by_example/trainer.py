@@ -69,6 +69,7 @@ class Trainer:
     def run(self) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame]:
         """Scores (``task, query, document, score``), what was measured, and the example."""
         parts = self.study.parts(self.dataset, self.system, self.seed)
+        # No part is scored by what was trained on its judgements.
         scores = [self._scored(part) for part in parts]
         measured = {"steps": self.steps, "loss": self.loss}
         if self.added:
@@ -104,6 +105,7 @@ class Trainer:
         stages = self.system.training
         for number, stage in enumerate(stages):
             path = self._weights_path(stages[: number + 1], part)
+            # A stage draws the same whether the one before it was trained now or read.
             rng = np.random.default_rng([self.seed, number])
             torch.manual_seed(self.seed * 1000 + number)
             if path.is_file():
@@ -146,6 +148,7 @@ class Trainer:
         text = json.dumps(basis, sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.work.mkdir(parents=True, exist_ok=True)
+        # No name of the system: systems that share stages share the weights.
         return self.work / f"weights-{self.system.kind}-{digest}.safetensors"
 
     def _learn(self, stage: Stage, part: Part, rng: Generator, *, is_first: bool) -> list[float]:
@@ -193,6 +196,7 @@ class Trainer:
 
     def _unjudged_pairs(self, stage: Stage) -> training.Pairs:
         """Titles and abstracts, or halves, of papers that are no query."""
+        # The same papers for every seed of training, so that seeds differ by training alone.
         papers, _ = training_papers(self.dataset, seed=0)
         papers = papers.head(stage.papers)
         negatives = hard_negatives(papers["title"].tolist(), papers["abstract"].tolist())
@@ -224,7 +228,7 @@ class Trainer:
 
         queries, documents, negatives = [], [], []
         for row in judged[is_relevant].itertuples(index=False):
-            if (row.task, row.query) not in pools:
+            if (row.task, row.query) not in pools:  # nothing to stand against it
                 continue
             for _ in range(times):
                 queries.append(row.query)
@@ -242,6 +246,7 @@ class Trainer:
 
     def _documents(self, names: Sequence[str], part: Part, limit: int) -> list[Any]:
         """Token ids of papers, cut at a limit; an expansion behind it is cut at 510."""
+        # A paper that is a candidate of several queries is read once.
         distinct = list(dict.fromkeys(names))
         ids = self._ids(distinct, limit)
         if self.system.terms:
@@ -275,6 +280,7 @@ class Trainer:
     def _states(self, documents: Sequence[Any]) -> list[Any]:
         """States of a frozen encoder, kept in half precision: each text is read once."""
         encoder = f"{self.system.model} {self.system.precision} ".encode()
+        # By encoder and tokens: systems that share both share the states.
         keys = [encoder + text.tobytes() for text in documents]
         unread = {}
         for key, text in zip(keys, documents, strict=True):

@@ -113,6 +113,7 @@ def train_tilde(
     """
     model = checkpoint.model
 
+    # Either text predicts the other's tokens.
     def loss_from(sources: Texts, targets: Texts) -> torch.Tensor:
         inputs = neural.padded(checkpoint.tokenizer, sources)
         return _set_loss(neural.cls_logits(checkpoint, inputs), targets)

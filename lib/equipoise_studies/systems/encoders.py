@@ -70,6 +70,7 @@ def load_model(
         kind = transformers.AutoModel
     dtype = getattr(torch, precision)
     network = kind.from_pretrained(str(folder), use_safetensors=True, dtype=dtype, **_LOCAL)
+    # Records state it, so that scores are not taken for those of other weights.
     with (folder / "model.safetensors").open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return Model(folder, network.eval(), head, sha256)

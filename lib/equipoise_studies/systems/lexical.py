@@ -105,6 +105,7 @@ def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float =
         raise ValueError(f"k1 is at least 0 and b between 0 and 1, found k1={k1} and b={b}")
     counts, lengths = collection.counts.tocoo(), collection.lengths
     holders = np.bincount(counts.col, minlength=counts.shape[1])
+    # With 1 added within the logarithm, as in Lucene, a term of most documents is not negative.
     rarity = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
     norm = k1 * (1 - b + b * lengths / lengths.mean())
     values = rarity[counts.col] * counts.data * (k1 + 1) / (counts.data + norm[counts.row])
@@ -245,12 +246,12 @@ def relevance_model(
     model.sum_duplicates()
     model.eliminate_zeros()
     owner = np.repeat(np.arange(model.shape[0]), np.diff(model.indptr))
+    # By query, then by falling probability, rounded so that sums in another order tie alike.
     order = np.lexsort((model.indices, -np.round(model.data, 12), owner))
     place = np.arange(len(order)) - model.indptr[owner]
-    kept = np.sort(order[place < terms])
-    cut = sparse.csr_array(
-        (model.data[kept], (owner[kept], model.indices[kept])), shape=model.shape
-    )
+    best_terms = np.sort(order[place < terms])
+    coordinates = (owner[best_terms], model.indices[best_terms])
+    cut = sparse.csr_array((model.data[best_terms], coordinates), shape=model.shape)
     return unit_mass(cut)
 
 

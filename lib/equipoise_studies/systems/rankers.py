@@ -43,6 +43,7 @@ def best(
     ids = np.asarray(documents, dtype=object)
     by_id = np.argsort(ids.astype(str), kind="stable")
     order = by_id[np.argsort(-table[:, by_id], axis=1, kind="stable")]
+    # All that tie with the last one kept are kept too.
     falling = np.take_along_axis(table, order, axis=1)
     rows, places = np.nonzero(falling >= falling[:, [min(depth, len(ids)) - 1]])
     columns = order[rows, places]
