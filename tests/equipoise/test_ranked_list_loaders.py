@@ -19,8 +19,8 @@ from equipoise.loaders.trec import read_qrels, read_run, read_runs
 from equipoise.measures.gfr import gfr_table
 from equipoise.problems import InputError
 from equipoise_compendium import registry
+from equipoise_studies.pilot import upstream
 from equipoise_studies.pilot.data import Pack, read_pack
-from equipoise_studies.pilot.upstream import fetch_pack
 
 RUN = "M002 Q0 d1 1 12.5 bm25\nM002 Q0 d2 2 1e-3 bm25\nM003 Q0 d1 1 -4 bm25\n"
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
@@ -230,7 +230,12 @@ def test_no_bytes_break_the_readers(content: bytes) -> None:
 @pytest.fixture(scope="module")
 def toy() -> Pack:
     try:
-        return fetch_pack("toy")
+        return Pack(
+            upstream.fetch_runs("toy"),
+            upstream.fetch_qrels("toy"),
+            upstream.fetch_memberships("toy"),
+            upstream.fetch_attributes("toy"),
+        )
     except registry.DataUnreachable as error:
         pytest.skip(f"the toy set cannot be reached: {error}")
 

@@ -7,12 +7,15 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import facts, registry
+from equipoise_studies.pilot import upstream
 from equipoise_studies.pilot.data import read_pack
 from equipoise_studies.pilot.facts import TABLES
-from equipoise_studies.pilot.upstream import fetch_pack
 
 try:
-    UPSTREAM = fetch_pack("pilot")
+    RUNS = upstream.fetch_runs("pilot")
+    QRELS = upstream.fetch_qrels("pilot")
+    ATTRIBUTES = upstream.fetch_attributes("pilot")
+    MEMBERSHIPS = upstream.fetch_memberships("pilot")
 except registry.DataUnreachable as error:
     pytest.skip(f"needs the FairWeb-1 pilot pack: {error}", allow_module_level=True)
 
@@ -23,9 +26,9 @@ def test_every_table_is_made_again_with_the_same_bytes() -> None:
 
 def test_the_pack_of_the_facts_is_the_upstream_one() -> None:
     pack = read_pack()
-    pd.testing.assert_frame_equal(pack.runs, UPSTREAM.runs)
-    pd.testing.assert_frame_equal(pack.qrels, UPSTREAM.qrels)
-    for name, attribute in UPSTREAM.attributes.items():
+    pd.testing.assert_frame_equal(pack.runs, RUNS)
+    pd.testing.assert_frame_equal(pack.qrels, QRELS)
+    for name, attribute in ATTRIBUTES.items():
         assert pack.attributes[name].kind == attribute.kind
         np.testing.assert_array_equal(pack.attributes[name].target, attribute.target)
-        pd.testing.assert_frame_equal(pack.memberships[name], UPSTREAM.memberships[name])
+        pd.testing.assert_frame_equal(pack.memberships[name], MEMBERSHIPS[name])

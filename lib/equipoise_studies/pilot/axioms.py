@@ -98,8 +98,8 @@ def _with_one_more(
         longer[name] = np.concatenate([getattr(nuggets, name), values])[order]
     longer_memberships = {}
     for name in sets:
-        both = [nuggets.memberships[name], memberships[name]]
-        longer_memberships[name] = np.concatenate(both)[order]
+        shares = np.concatenate([nuggets.memberships[name], memberships[name]])
+        longer_memberships[name] = shares[order]
     entities = (*nuggets.entities, *map(str, conversation))
     return replace(nuggets, memberships=longer_memberships, entities=entities, **longer)
 
@@ -128,6 +128,7 @@ def _duplicate(nuggets: NuggetTable, sets: Sets, _: float) -> tuple[NuggetTable,
     is_behind = (row > first[nuggets.conversation]) & (nuggets.end > 0)
     words_added = words[nuggets.conversation[is_behind]]
     shifted = _moved(_with_entities(nuggets), is_behind, words_added)
+    entity: Any = shifted.entity
     same = {name: nuggets.memberships[name][first] for name in sets}
     changed = _with_one_more(
         shifted,
@@ -135,7 +136,7 @@ def _duplicate(nuggets: NuggetTable, sets: Sets, _: float) -> tuple[NuggetTable,
         same,
         turn=shifted.turn[first],
         level=shifted.level[first],
-        entity=shifted.entity[first],
+        entity=entity[first],
         start=nuggets.end[first] + 1,
         end=nuggets.end[first] + words,
         behind=first,

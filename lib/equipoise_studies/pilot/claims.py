@@ -54,7 +54,7 @@ def changed(turns: pd.DataFrame) -> Evidence:
 
 
 def repeating(turns: pd.DataFrame, kinds: list[str]) -> Evidence:
-    """Conversations with two useful turns, on topics of these types, with a URL that is twice there."""
+    """Conversations with two useful turns, on topics of these types, that repeat a URL."""
     urls = repeated_urls(turns[turns["type"].isin(kinds)], useful=True)
     said = "share of conversations with two useful turns in which a URL is given twice"
     return clustered(urls.assign(value=urls["repeated"] > 0), said)

@@ -67,7 +67,11 @@ def settings_grid(
             relevant_gains = gains_name if stop_model == "gain" else ""
             key = (words, target, stop_model, relevant_gains)
             if key not in expected_scores:
-                settings = {"patience": words, "gains": gain, "stop_model": stop_model}
+                settings: dict[str, Any] = {
+                    "patience": words,
+                    "gains": gain,
+                    "stop_model": stop_model,
+                }
                 clusters = gfrc2.user_clusters(nuggets, sets, **settings)
                 served_by_run[key] = clusters.groupby("run")["probability"].sum()
                 expected_scores[key] = gfrc2.gfrc2(nuggets, sets, **settings)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
+from equipoise.arrays import Floats
 from equipoise_studies.pilot import upstream
 
 
-def _numbers(values: Sequence[float]) -> str:
+def _numbers(values: Floats) -> str:
     """Numbers as one text, each with the digits that bring back the same number."""
     return " ".join(repr(float(value)) for value in values)
 

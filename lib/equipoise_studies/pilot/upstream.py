@@ -12,7 +12,6 @@ from equipoise.attributes import AttributeSet
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run
 from equipoise_compendium import registry
-from equipoise_studies.pilot.data import Pack
 
 PackName = Literal["pilot", "toy"]
 
@@ -82,10 +81,3 @@ def fetch_memberships(pack: PackName) -> dict[str, pd.DataFrame]:
         path = _fetch(pack, f"{_PACKS[pack].stem}.{name}.gmemb")
         memberships[name] = read_memberships(path, attribute)
     return memberships
-
-
-def fetch_pack(pack: PackName) -> Pack:
-    """The pilot pack, or its toy set, both of four topics."""
-    return Pack(
-        fetch_runs(pack), fetch_qrels(pack), fetch_memberships(pack), fetch_attributes(pack)
-    )
