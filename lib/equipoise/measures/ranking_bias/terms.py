@@ -18,7 +18,7 @@ from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.declare import checked
 from equipoise.options import Tokens
 
-_BLOCK = 8192
+_BLOCK = 2048
 """Texts whose words are held at once: memory is bounded by these, whatever a table holds."""
 
 
