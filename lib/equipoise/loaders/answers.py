@@ -154,7 +154,7 @@ def _problems_of(error: ValidationError) -> list[Problem]:
 def _row_of(content: dict[str, Any]) -> dict[str, Any]:
     """The row of an answer, of the keys that its line has."""
     answer = _Answer.model_validate(content)
-    row = {"citations": None, "gold": ()}
+    row: dict[str, Any] = {"citations": None, "gold": ()}
     row |= {key: getattr(answer, key) for key in content}
     row["question"] = str(answer.question)
     if answer.citations is not None:

@@ -114,7 +114,7 @@ def _lines_of_text(
         lines = pa.array(raw_lines, pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
         is_text = np.array([_is_utf8(line) for line in raw_lines])
-        raw = Explainer(path, lambda: numbers, problems)
+        raw = Explainer(path, numbers.tolist, problems)
         wrong_rows = np.flatnonzero(~is_text)[:MOST_PROBLEMS]
         raw.report(wrong_rows, None, "bytes that are not UTF-8", "UTF-8 text")
         lines = pa.array(raw_lines, pa.large_binary()).filter(pa.array(is_text))
@@ -123,7 +123,7 @@ def _lines_of_text(
     is_blank = pc.or_(pc.equal(pc.binary_length(lines), 0), pc.utf8_is_space(lines))
     is_blank = is_blank.to_numpy(zero_copy_only=False)
     numbers = numbers[~is_blank]
-    return lines.filter(pa.array(~is_blank)), Explainer(path, lambda: numbers, problems)
+    return lines.filter(pa.array(~is_blank)), Explainer(path, numbers.tolist, problems)
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -45,6 +45,13 @@ def first_value(content: Mapping[str, Any], keys: Iterable[str], kinds: Any = ob
     return None
 
 
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of an object; none of what is no object, where the lack of them is told."""
+    if isinstance(value, dict):
+        return value
+    return {}
+
+
 def _values_of_parquet(path: str | Path) -> list[tuple[int | None, Any]]:
     values: list[tuple[int | None, Any]] = []
     for row in parquet_table(path).to_pylist():

@@ -28,7 +28,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from equipoise.loaders.objects import Item, first_value, is_messages, read_objects, recognise
+from equipoise.loaders.objects import (
+    Item,
+    fields_of,
+    first_value,
+    is_messages,
+    read_objects,
+    recognise,
+)
 from equipoise.loaders.transcripts import Line, Transcript, is_word, lines_of, run_of, transcript
 from equipoise.problems import InputError, Note, Problems, listed, shown
 
@@ -186,9 +193,10 @@ class _Reader:
     def messages(self, item: Item, content: Any, within: str) -> list[Message]:
         """Who says what in a list of messages; what no user sees is left out."""
         messages = []
+        # A conversation of one message may stand without a list.
         entries = content if isinstance(content, list) else [content]
         for number, entry in enumerate(entries, start=1):
-            place, fields = f"{within} {number}", entry if isinstance(entry, dict) else {}
+            place, fields = f"{within} {number}", fields_of(entry)
             speaker = first_value(fields, ("role", "from", "speaker"), str) or ""
             side = SPEAKERS.get(speaker.lower())
             if side is None:
@@ -219,6 +227,7 @@ class _Reader:
             problem = f"{len(conversation.turns)} turns, no answer with text"
             item.wrong(self.problems, "", problem, "a user's turn and an answer")
         key = conversation.run, conversation.topic
+        # Names are made one word, so that two of them may become one.
         if key in self.transcripts:
             problem = f"conversation {shown(conversation.topic)} of {conversation.run} again"
             item.wrong(self.problems, "", problem, "each conversation once")
@@ -272,7 +281,7 @@ class _Reader:
         """Number, place, utterance and content of each sound turn of a topic."""
         turns = item.content.get("turns") or item.content.get("responses") or ()
         for number, turn in enumerate(turns, start=1):
-            fields = turn if isinstance(turn, dict) else {}
+            fields = fields_of(turn)
             utterance = fields.get("utterance", fields.get("user_utterance"))
             place = f"turn {number}"
             if isinstance(utterance, str):
@@ -299,11 +308,10 @@ class _Reader:
         utterances = self._utterances(topics)
         conversations: dict[tuple[str, str], list[Message]] = {}
         for item in items:
-            metadata = item.content.get("metadata")
-            fields = {**item.content, **(metadata if isinstance(metadata, dict) else {})}
+            fields = {**item.content, **fields_of(item.content.get("metadata"))}
             run = str(fields.get("run_name", fields.get("run_id", run_of(self.path))))
             for turn in item.content.get("turns", [item.content]):
-                turn_fields = turn if isinstance(turn, dict) else {}
+                turn_fields = fields_of(turn)
                 turn_id = turn_fields.get("turn_id")
                 response = _response_of_ikat(turn_fields.get("responses"))
                 if str(turn_id) not in utterances or response is None:

@@ -54,7 +54,9 @@ class _Reader:
         """Take in a line of the open topic, which it may close."""
         closing = f"</{self.topic}>"
         text = line.removesuffix(closing).strip()
-        pieces = re.split(r"\s+(?=[US]:)", text) if self.marks == "word" else [text]
+        pieces = [text]
+        if self.marks == "word":
+            pieces = re.split(r"\s+(?=[US]:)", text)
         for piece in pieces:
             self.add_piece(number, piece)
         if line.endswith(closing):
@@ -98,5 +100,6 @@ def read_fairweb(
     path: str | Path, run: str | None = None, *, marks: TurnMarks = "line"
 ) -> list[Transcript]:
     """Transcripts from a run's file, whose name without its ending is, unless given, the run's."""
-    name = run_of(path) if run is None else run
-    return parse_fairweb(read_text(path), name, marks=marks, name=str(path))
+    if run is None:
+        run = run_of(path)
+    return parse_fairweb(read_text(path), run, marks=marks, name=str(path))
