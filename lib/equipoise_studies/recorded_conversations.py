@@ -52,6 +52,7 @@ def _rounds_of(settings: Mapping[str, Any], path: str | Path, problems: Problems
 
 def _bad_fields(line: Mapping[str, Any], rounds: int) -> list[str]:
     """Names of fields of a turn that are of another type, or hold what they cannot."""
+    # By type, which tells whole numbers from true and false.
     names = [name for name, kind in _TYPES.items() if type(line.get(name)) is not kind]
     if names:
         return names
@@ -83,6 +84,7 @@ def parse_record(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]
         if (trial, topic, turn) in turns:
             problem = f"turn {turn} of topic {topic}, trial {trial}, again"
             problems.add(path, number, None, problem, "each turn once")
+        # The record was edited, or put together of two.
         if topic not in topic_names:
             problems.add(path, number, "topic", repr(topic), "a topic of the settings")
         turns[trial, topic, turn] = line
@@ -121,6 +123,7 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
     turns_of: dict[tuple[int, str], dict[int, dict[str, Any]]] = {}
     for turn in recorded_turns:
         turns_of.setdefault((turn["trial"], turn["topic"]), {})[turn["turn"]] = turn
+    # A trial of which nothing is recorded was not begun, and is no gap.
     trials = sorted({trial for trial, _ in turns_of})
     rows, incomplete = list[list[Any]](), list[str]()
     for trial, topic in product(trials, settings["topics"]):

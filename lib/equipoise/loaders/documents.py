@@ -92,6 +92,7 @@ def _read_json(lines: Any, explainer: Explainer) -> pd.DataFrame:
 
 def _read_tsv(lines: Any, explainer: Explainer) -> pd.DataFrame:
     """Documents from lines of an id, a tab and a text; other lines are collected."""
+    # At the first tab: a text may have others.
     fields = pc.split_pattern(lines, "\t", max_splits=1)
     ids = pc.utf8_trim_whitespace(pc.list_element(fields, 0))
     is_document = pc.and_(

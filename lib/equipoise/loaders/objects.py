@@ -55,6 +55,7 @@ def fields_of(value: Any) -> dict[str, Any]:
 def _values_of_parquet(path: str | Path) -> list[tuple[int | None, Any]]:
     values: list[tuple[int | None, Any]] = []
     for row in parquet_table(path).to_pylist():
+        # Parquet has every column in every row, where JSON has no such key.
         present = {name: value for name, value in row.items() if value is not None}
         values.append((None, present))
     return values
@@ -86,6 +87,7 @@ def _values(path: str | Path, problems: Problems) -> list[tuple[int | None, Any]
     if is_parquet(path):
         return _values_of_parquet(path)
     text = read_text(path)
+    # Whether a file is one JSON value or lines of them, only reading it tells.
     try:
         value = json_value(text)
     except ValueError:

@@ -70,6 +70,7 @@ class _Utterances:
         content = fields_of(topic)
         where = f"topic at place {place}"
         number = self._part_of_id(content, "number", where)
+        # Of CAsT or iKAT, by what holds the turns.
         turns_key = next((key for key in _KEYS if isinstance(content.get(key), list)), None)
         if turns_key is None:
             expected = "a list turn (CAsT) or turns (iKAT)"
@@ -108,6 +109,7 @@ class _Utterances:
         """Take in a line of an id, a tab and an utterance."""
         if not line.strip():
             return
+        # By tabs alone: an utterance has commas and quotes.
         query, *fields = [part.strip() for part in line.split("\t")]
         match = _ID.fullmatch(query)
         if len(fields) != 1 or not fields[0]:

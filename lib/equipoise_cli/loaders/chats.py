@@ -204,7 +204,7 @@ class _Reader:
                 expected = f"role, from or speaker: {', '.join(SPEAKERS)}"
                 item.wrong(self.problems, place, problem, expected)
                 continue
-            if not side:
+            if not side:  # a system prompt, or what a tool returns
                 self.left_out[f"messages of {speaker.lower()} left out"] += 1
                 continue
             keys = ("content", "value", "text", "refusal")
@@ -222,6 +222,7 @@ class _Reader:
         """Take in a conversation, which is called once by its name."""
         model = first_value(item.content, ("model",), str)
         name = self.run or run or model or run_of(self.path)
+        # A run that was asked for comes before any name in the file.
         conversation = turns_of(word_of(name), word_of(topic), messages)
         if len(conversation.turns) < 2:
             problem = f"{len(conversation.turns)} turns, no answer with text"
@@ -252,6 +253,7 @@ class _Reader:
             task = _TaskOfMtrag(item, messages, _answer_of_mtrag(item.content))
             tasks_of.setdefault(name, []).append(task)
         for name, tasks in tasks_of.items():
+            # The task of the last turn has all the messages before it.
             last_task = max(tasks, key=lambda task: len(task.messages))
             # By the number of messages before it, which is the place of the answer.
             answers = {}

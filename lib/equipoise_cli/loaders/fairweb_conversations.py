@@ -38,6 +38,7 @@ class _Reader:
     def read(self, text: str) -> None:
         for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
             opening = _OPENING.match(line)
+            # Within a topic a line that looks like an opening is text.
             if self.topic:
                 self.add_line(number, line)
             elif opening:
@@ -52,7 +53,7 @@ class _Reader:
 
     def add_line(self, number: int, line: str) -> None:
         """Take in a line of the open topic, which it may close."""
-        closing = f"</{self.topic}>"
+        closing = f"</{self.topic}>"  # it may stand behind the last words of an answer
         text = line.removesuffix(closing).strip()
         pieces = [text]
         if self.marks == "word":
@@ -64,6 +65,7 @@ class _Reader:
 
     def add_piece(self, number: int, piece: str) -> None:
         """Begin a turn with a piece of a line, or add it to the open one."""
+        # The marks stay in the text, as the campaign counted them with their words.
         mark = "S:" if len(self.turns) % 2 else "U:"
         if piece.startswith(mark):
             self.turns.append(("", [Line(piece)]))
