@@ -256,8 +256,10 @@ def json_value(text: str | bytes) -> Any:
     try:
         value = json.loads(text, parse_int=_integer, object_pairs_hook=_object_of_different_keys)
     except json.JSONDecodeError as error:
-        line = f"line {error.lineno}, " if error.lineno > 1 else ""
-        raise ValueError(f"no JSON ({error.msg} at {line}character {error.colno})") from None
+        place = f"character {error.colno}"
+        if error.lineno > 1:
+            place = f"line {error.lineno}, {place}"
+        raise ValueError(f"no JSON ({error.msg} at {place})") from None
     except UnicodeDecodeError:
         raise ValueError("bytes that are not UTF-8") from None
     except RecursionError:
@@ -326,11 +328,15 @@ class Explainer:
 
     @cached_property
     def _lines(self) -> Sequence[int] | None:
-        return None if self._find_lines is None else self._find_lines()
+        if self._find_lines is None:
+            return None
+        return self._find_lines()
 
     def line(self, row: int) -> int:
         """Number of the line that a row stands on."""
-        return row + 1 if self._lines is None else int(self._lines[row])
+        if self._lines is None:
+            return row + 1
+        return int(self._lines[row])
 
     def report(
         self,
@@ -435,7 +441,9 @@ def _read_csv(path: str | Path, text: str | None = None) -> Source:
     if len(header) > _MOST_COLUMNS:
         raise refused(path, f"{len(header)} columns", f"at most {_MOST_COLUMNS}", 1)
     # Arrow wants the end of a header.
-    content = (text if "\n" in text else f"{text}\n").encode()
+    if "\n" not in text:
+        text += "\n"
+    content = text.encode()
     ragged_rows: list[Any] = []
 
     def skip(row: Any) -> Literal["skip"]:

@@ -144,6 +144,7 @@ def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) 
         has_url = any(_is_of_site(host, site.lower()) for host in hosts)
         if has_url and _WORDS.search(_URL.sub(" ", line)):
             return Judgement(useful=True, breakdown=False)
+    # Models write apostrophes both ways; the wordings have the straight one.
     straight_text = text.replace("’", "'")
     is_declined = any(re.search(wording, straight_text, re.IGNORECASE) for wording in refusals)
     return Judgement(useful=False, breakdown=is_declined or not text.strip())
@@ -216,6 +217,7 @@ class _Harvest:
                     self.failures.append(f"{where}: {error}")
                     self.failures_in_a_row += 1
                 return False
+            # A system that declines is not asked for more.
             if line["breakdown"]:
                 break
             mark = line["outcome"]
@@ -226,6 +228,7 @@ class _Harvest:
     ) -> dict[str, Any]:
         """One round, asked now or recorded before; it is added to the messages."""
         topic = self.topics[number]
+        # In a session of several topics the messages go on from one topic to the next.
         messages.append({"role": "user", "content": self.protocol.user_turn(topic, mark)})
         line = self.recorded.get((trial, topic.topic, turn))
         if line is None:
@@ -242,6 +245,7 @@ class _Harvest:
         if self.n_asked:
             self.pause()
         topic = self.topics[number]
+        # Every turn that may be asked has a seed of its own, however many are held at a time.
         place = len(self.topics) * (trial - 1) + number
         seed = self.sampling.seed + self.rounds * place + turn - 1
         answer, mishaps = self.ask(replace(self.sampling, seed=seed), messages)
@@ -262,6 +266,7 @@ class _Harvest:
             "mishaps": mishaps,
             **answer.tokens,
         }
+        # Written before anything else can fail: what is recorded is never asked again.
         with self.lock:
             records.append(self.record, line)
             self.n_asked += 1

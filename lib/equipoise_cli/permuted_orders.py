@@ -214,7 +214,8 @@ def write_permuted(
             orders = permuted.orders[conversation.topic]
             write_csv(_orders_table(conversation, orders, inputs), orders_file, header=False)
         topics_file.write("\n]\n" if is_json else "")
-        write_csv(labels, staged / (_CLASSES if "class" in labels else _DEPENDENCIES))
+        labels_name = _CLASSES if "class" in labels else _DEPENDENCIES
+        write_csv(labels, staged / labels_name)
         settings = json.dumps({"context": permuted.context}) + "\n"
         (staged / _SETTINGS).write_text(settings, encoding="utf-8")
 

@@ -31,12 +31,11 @@ _TURN_NOT_HELD = {"user": "", "system": "", "outcome": "-", "finish": ""}
 
 def _topics_of(settings: Mapping[str, Any], path: str | Path, problems: Problems) -> list[Any]:
     """The topics that settings name; others are a problem, and none."""
-    topics = settings.get("topics")
-    is_list = isinstance(topics, list)
-    for topic in topics if is_list else ():
-        is_list &= isinstance(topic, dict) and isinstance(topic.get("topic"), str)
-    if is_list:
-        return list(topics)
+    topics: Any = settings.get("topics")
+    if isinstance(topics, list):
+        names = [topic.get("topic") for topic in topics if isinstance(topic, dict)]
+        if len(names) == len(topics) and all(isinstance(name, str) for name in names):
+            return topics
     expected = "a list of topics: a record of equipoise harvest"
     problems.add(path, 1, "topics", shown(topics), expected)
     return []
@@ -53,6 +52,7 @@ def _rounds_of(settings: Mapping[str, Any], path: str | Path, problems: Problems
 
 def _bad_fields(line: Mapping[str, Any], rounds: int) -> list[str]:
     """Names of fields of a turn that are of another type, or hold what they cannot."""
+    # By type, which tells whole numbers from true and false.
     names = [name for name, kind in _TYPES.items() if type(line.get(name)) is not kind]
     if names:
         return names
@@ -84,6 +84,7 @@ def parse_record(path: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]
         if (trial, topic, turn) in turns:
             problem = f"turn {turn} of topic {topic}, trial {trial}, again"
             problems.add(path, number, None, problem, "each turn once")
+        # The record was edited, or put together of two.
         if topic not in topic_names:
             problems.add(path, number, "topic", repr(topic), "a topic of the settings")
         turns[trial, topic, turn] = line
@@ -117,10 +118,12 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
     Conversations that are not complete are left out, and counted.
     """
     settings, recorded_turns = parse_record(path)
-    run_name = run_of(path) if run is None else run
+    if run is None:
+        run = run_of(path)
     turns_of: dict[tuple[int, str], dict[int, dict[str, Any]]] = {}
     for turn in recorded_turns:
         turns_of.setdefault((turn["trial"], turn["topic"]), {})[turn["turn"]] = turn
+    # A trial of which nothing is recorded was not begun, and is no gap.
     trials = sorted({trial for trial, _ in turns_of})
     rows, incomplete = list[list[Any]](), list[str]()
     for trial, topic in product(trials, settings["topics"]):
@@ -128,9 +131,9 @@ def read_harvest(path: str | Path, run: str | None = None) -> pd.DataFrame:
         if turns is None:
             incomplete.append(f"{topic['topic']} in trial {trial}")
             continue
-        conversation = [f"{run_name}-{trial}", topic.get("kind", ""), topic["topic"]]
-        for number, turn in enumerate(turns, start=1):
-            fields = [turn[name] for name in _TURN_NOT_HELD]
+        conversation = [f"{run}-{trial}", topic.get("kind", ""), topic["topic"]]
+        for number, fields_of_turn in enumerate(turns, start=1):
+            fields = [fields_of_turn[name] for name in _TURN_NOT_HELD]
             rows.append([*conversation, number, *fields])
     if not rows:
         raise refused(path, "no complete conversation", "harvest again to complete it")

@@ -147,6 +147,7 @@ def _problems_of(error: ValidationError) -> list[Problem]:
             problem = f"the key {_shown(detail['loc'][-1])} in an object"
         elif key == "relevant" and detail["type"] == "value_error":
             problem = "a number twice"
+        # A union has an error for each of its kinds; the first tells enough.
         problems.setdefault(key, (repr(key)[1:-1][:60], problem, expected))
     return list(problems.values())
 
@@ -154,7 +155,7 @@ def _problems_of(error: ValidationError) -> list[Problem]:
 def _row_of(content: dict[str, Any]) -> dict[str, Any]:
     """The row of an answer, of the keys that its line has."""
     answer = _Answer.model_validate(content)
-    row = {"citations": None, "gold": ()}
+    row: dict[str, Any] = {"citations": None, "gold": ()}
     row |= {key: getattr(answer, key) for key in content}
     row["question"] = str(answer.question)
     if answer.citations is not None:
@@ -178,7 +179,7 @@ class _Reader:
     def add(self, line: int, content: dict[str, Any]) -> list[Problem]:
         """Keep the row of a line, and tell what is wrong with it."""
         record = content.pop("record", "answer")
-        if line == 1 and record == "settings":
+        if line == 1 and record == "settings":  # the first line of a recording
             return []
         problems: list[Problem] = []
         if record != "answer":
@@ -205,6 +206,7 @@ class _Reader:
 
         question = [row[name] for name in ("question", "mode", *_AUTHORS)]
         telling = [(key, value) for key, value in further.items() if key not in _HOW_IT_CAME_ABOUT]
+        # Seconds and counts of tokens differ by chance, and make no answer another one.
         earlier_line = self._line_of.setdefault((*question, *sorted(telling)), line)
         if earlier_line != line:
             problem = f"question {_shown(row['question'])} in mode {row['mode']} again"
@@ -215,6 +217,7 @@ class _Reader:
         kinds = {}
         for key, value in further.items():
             kinds[key] = "a text" if isinstance(value, str) else "a number"
+        # The first sound line says which further keys there are, for all make one table.
         if not self._first_line:
             self._first_line, self._kinds = line, kinds
         for key in sorted(kinds.keys() | self._kinds.keys()):

@@ -92,6 +92,7 @@ def _read_json(lines: Any, explainer: Explainer) -> pd.DataFrame:
 
 def _read_tsv(lines: Any, explainer: Explainer) -> pd.DataFrame:
     """Documents from lines of an id, a tab and a text; other lines are collected."""
+    # At the first tab: a text may have others.
     fields = pc.split_pattern(lines, "\t", max_splits=1)
     ids = pc.utf8_trim_whitespace(pc.list_element(fields, 0))
     is_document = pc.and_(
@@ -114,7 +115,7 @@ def _lines_of_text(
         lines = pa.array(raw_lines, pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
         is_text = np.array([_is_utf8(line) for line in raw_lines])
-        raw = Explainer(path, lambda: numbers, problems)
+        raw = Explainer(path, numbers.tolist, problems)
         wrong_rows = np.flatnonzero(~is_text)[:MOST_PROBLEMS]
         raw.report(wrong_rows, None, "bytes that are not UTF-8", "UTF-8 text")
         lines = pa.array(raw_lines, pa.large_binary()).filter(pa.array(is_text))
@@ -123,7 +124,7 @@ def _lines_of_text(
     is_blank = pc.or_(pc.equal(pc.binary_length(lines), 0), pc.utf8_is_space(lines))
     is_blank = is_blank.to_numpy(zero_copy_only=False)
     numbers = numbers[~is_blank]
-    return lines.filter(pa.array(~is_blank)), Explainer(path, lambda: numbers, problems)
+    return lines.filter(pa.array(~is_blank)), Explainer(path, numbers.tolist, problems)
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -38,6 +38,7 @@ def read_terms(path: str | Path) -> pd.DataFrame:
     for number, line in _lines(path):
         if not line.strip():
             continue
+        # The last comma: a term with one is told apart from a line without a group.
         term, comma, group = (part.strip() for part in line.rpartition(","))
         key = (term.lower(), group)
         if not (comma and term and group):
@@ -73,6 +74,7 @@ def _has_header(path: str | Path, rows: list[tuple[str, str]]) -> bool:
     if is_named and term.lower() in ("term", "word", "token"):
         return True
     sizes = Counter(group for _, group in rows)
+    # A header of other words is the only row of its group; every real group has several terms.
     is_alone = sizes.pop(group) == 1
     if is_alone and len(rows) > 2 and min(sizes.values()) > 1:
         problem = f"the only term of group {shown(group)}, which may be a header"
@@ -114,6 +116,7 @@ def _read_queries(
     path: str | Path, columns: list[str], pattern: str, expected: str
 ) -> pd.DataFrame:
     problems, rows = Problems(), []
+    # By a pattern and not as CSV: the texts have commas and quotes that mean nothing.
     for number, line in _lines(path):
         match = re.match(pattern, line)
         fields = [field.strip() for field in match.groups()] if match else [""]

@@ -45,9 +45,17 @@ def first_value(content: Mapping[str, Any], keys: Iterable[str], kinds: Any = ob
     return None
 
 
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of an object; none of what is no object, where the lack of them is told."""
+    if isinstance(value, dict):
+        return value
+    return {}
+
+
 def _values_of_parquet(path: str | Path) -> list[tuple[int | None, Any]]:
     values: list[tuple[int | None, Any]] = []
     for row in parquet_table(path).to_pylist():
+        # Parquet has every column in every row, where JSON has no such key.
         present = {name: value for name, value in row.items() if value is not None}
         values.append((None, present))
     return values
@@ -79,6 +87,7 @@ def _values(path: str | Path, problems: Problems) -> list[tuple[int | None, Any]
     if is_parquet(path):
         return _values_of_parquet(path)
     text = read_text(path)
+    # Whether a file is one JSON value or lines of them, only reading it tells.
     try:
         value = json_value(text)
     except ValueError:

@@ -100,7 +100,9 @@ def _read_without_header(path: Path, text: str, problems: Problems) -> pd.DataFr
         if line.strip():
             fields_of[number] = line.split()
     width = len(next(iter(fields_of.values())))
-    names = ["run", "topic", "measure", "value"] if width == 4 else ["first", "second", "value"]
+    names = ["first", "second", "value"]
+    if width == 4:
+        names = ["run", "topic", "measure", "value"]
     expected = (
         "topic measure value (ir_measures -q), measure topic value (trec_eval -q), "
         "or a CSV file with a header"
@@ -111,9 +113,9 @@ def _read_without_header(path: Path, text: str, problems: Problems) -> pd.DataFr
     problems.refuse()
     table = pd.DataFrame(fields_of.values(), columns=names).assign(line=list(fields_of))
     if width == 3:
-        columns = (
-            ["measure", "topic"] if _measure_comes_first(table, path) else ["topic", "measure"]
-        )
+        columns = ["topic", "measure"]
+        if _measure_comes_first(table, path):
+            columns.reverse()
         table = table.rename(columns={"first": columns[0], "second": columns[1]})
         is_tag = table["measure"] == "runid"
         tags = table.loc[is_tag, "value"]

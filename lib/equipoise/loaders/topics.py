@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.files import read_json, read_text
+from equipoise.loaders.objects import fields_of
 from equipoise.problems import Problems, shown
 
 # What holds the turns, and in each the number and the text.
@@ -66,9 +67,10 @@ class _Utterances:
 
     def add_topic(self, place: int, topic: object) -> None:
         """Take in the turns of a topic of JSON; ``place`` is its number in the list, from 1."""
-        content = topic if isinstance(topic, dict) else {}
+        content = fields_of(topic)
         where = f"topic at place {place}"
         number = self._part_of_id(content, "number", where)
+        # Of CAsT or iKAT, by what holds the turns.
         turns_key = next((key for key in _KEYS if isinstance(content.get(key), list)), None)
         if turns_key is None:
             expected = "a list turn (CAsT) or turns (iKAT)"
@@ -77,7 +79,7 @@ class _Utterances:
         number_key, text_key = _KEYS[turns_key]
         for turn_place, turn in enumerate(content[turns_key], start=1):
             where = f"topic {number}, turn at place {turn_place}"
-            turn_content = turn if isinstance(turn, dict) else {}
+            turn_content = fields_of(turn)
             turn_number = self._part_of_id(turn_content, number_key, where)
             text = self._text(turn_content, text_key, where)
             if None in (number, turn_number, text):
@@ -107,6 +109,7 @@ class _Utterances:
         """Take in a line of an id, a tab and an utterance."""
         if not line.strip():
             return
+        # By tabs alone: an utterance has commas and quotes.
         query, *fields = [part.strip() for part in line.split("\t")]
         match = _ID.fullmatch(query)
         if len(fields) != 1 or not fields[0]:
@@ -135,11 +138,16 @@ def read_topics(path: str | Path) -> Topics:
 
     table = pd.DataFrame(utterances.rows, columns=["place", "query", "topic", "text", "source"])
     for row in table[table["query"].duplicated()].itertuples():
-        line, column = (None, row.place) if is_json else (row.place, "id")
-        problems.add(path, line, column, f"{row.query} again", "each turn once")
+        problem, expected = f"{row.query} again", "each turn once"
+        if is_json:
+            problems.add(path, None, row.place, problem, expected)
+        else:
+            problems.add(path, row.place, "id", problem, expected)
     if table.empty and not problems:
         problems.add(path, None, None, "topics without turns", "at least one utterance")
     problems.refuse()
     table["turn"] = table.groupby("topic", sort=False).cumcount() + 1
-    sources = dict(zip(table["query"], table["source"], strict=True)) if is_json else {}
+    sources = {}
+    if is_json:
+        sources = dict(zip(table["query"], table["source"], strict=True))
     return Topics(table[["query", "topic", "turn", "text"]], sources)

@@ -177,7 +177,9 @@ class _Reader:
                 self.wrong(number, None, "text before the first turn", "##### topic, then ### U1")
             elif line:
                 _, lines = self.turns[-1]
-                lines.append(_NumberedLine(number, line[1:] if _ESCAPED.match(line) else line))
+                if _ESCAPED.match(line):
+                    line = line[1:]
+                lines.append(_NumberedLine(number, line))
         self.close_conversation()
         if not self.transcripts and not self.problems:
             self.wrong(1, None, "no conversation", "##### topic, then ### U1")
@@ -305,8 +307,9 @@ def read_transcripts(
     path: str | Path, attributes: Mapping[str, AttributeSet], run: str | None = None
 ) -> list[Transcript]:
     """Annotated transcripts from a file; the run of those that name none is, unless given, its."""
-    name = run_of(path) if run is None else run
-    return parse_transcripts(read_text(path), name, attributes, str(path))
+    if run is None:
+        run = run_of(path)
+    return parse_transcripts(read_text(path), run, attributes, str(path))
 
 
 def is_transcript(content: bytes) -> bool:
@@ -347,8 +350,10 @@ def format_transcripts(transcripts: Iterable[Transcript]) -> str:
             lines.append(f"### {turn.speaker[0].upper()}{turn.number} {turn.mark}".rstrip())
             for line in turn.lines:
                 position += line.words
-                escape = "\\" if _TO_ESCAPE.match(line.text) else ""
-                lines.append(escape + line.text)
+                if _TO_ESCAPE.match(line.text):
+                    lines.append("\\" + line.text)
+                else:
+                    lines.append(line.text)
                 if line.annotation:
                     lines += _formatted_annotation(line.annotation, position)
     return "".join(f"{line}\n" for line in lines)
@@ -420,7 +425,9 @@ def line_frame(transcripts: Iterable[Transcript]) -> pd.DataFrame:
                 continue
             turn_key = (conversation.run, conversation.topic, turn.number)
             for line in turn.lines:
-                level = "" if line.annotation is None else str(line.annotation.level)
+                level = ""
+                if line.annotation:
+                    level = str(line.annotation.level)
                 rows.append((*turn_key, line.text, level))
     return pd.DataFrame(rows, columns=["run", "topic", "turn", "text", "level"])
 

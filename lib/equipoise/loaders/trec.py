@@ -84,7 +84,7 @@ def _without_description(content: bytes, file: Path, problems: Problems) -> byte
     """A run with an empty line in the place of the description that an NTCIR run opens with."""
     while content.startswith(BOM):
         content = content.removeprefix(BOM)
-    start = len(content) - len(content.lstrip())
+    start = len(content) - len(content.lstrip())  # behind empty lines
     opening, closing = _DESCRIPTION
     if not content.startswith(opening, start):
         return content
@@ -113,6 +113,7 @@ def _read_text_run(file: Path) -> pd.DataFrame:
         is_other = pc.not_equal(table["tag"], tag).to_numpy()
         expected = f"{tag.as_py()!r}, as in the first line"
         explainer.report(np.flatnonzero(is_other), "tag", cells(table["tag"]), expected)
+    # Ranks are few different texts, scores hardly ever equal ones.
     rank = parsed_texts(table["rank"], _parse_rank)
     score = numbers_of(table["score"], _parse_score)
     ids = table.select(["topic", "document"]).to_pandas()
@@ -127,6 +128,7 @@ def _read_parquet_run(file: Path) -> pd.DataFrame:
         source.problems.add(file, None, name, "no such column", "the column")
     source.problems.refuse()
     for name in ("topic", "document"):
+        # A column of objects may hold lists, or bytes, which no run has as an id.
         is_id = table[name].notna()
         if table[name].dtype == object:
             is_id &= table[name].map(_is_scalar)

@@ -253,7 +253,7 @@ class _Reader:
         tasks.append((turn or 1, utterances))
 
     def _add_span(self, item: Item, task: _Task, span: Span, offsets: str) -> None:
-        """Put a span with what its labels mean into its utterance, or tell what is wrong with it."""
+        """Put a span and what its labels mean into its utterance, or tell what is wrong."""
         if span.start is None and span.first_part is None:
             problem = f"label {shown(span.labels[0][1])} of no place"
             item.wrong(self.problems, "", problem, "start, end and label")

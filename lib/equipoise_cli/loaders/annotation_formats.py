@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from equipoise.loaders.objects import first_value
+from equipoise.loaders.objects import fields_of, first_value
 
 
 @dataclass
@@ -71,7 +71,7 @@ def _studio_spans(results: Iterable[Any]) -> list[Span]:
     """Regions of an annotation of Label Studio, each with all that is said of its place."""
     spans: dict[str, Span] = {}
     for result in results:
-        value = result.get("value", result) if isinstance(result, dict) else {}
+        value = fields_of(result).get("value", result)
         if not isinstance(value, dict) or "start" not in value:
             continue
         span = _studio_span(value)
@@ -160,7 +160,7 @@ def doccano(content: dict[str, Any]) -> dict[str, list[Span]]:
     if key != "annotations":
         marks_of[""] = []  # a line without labels is annotated all the same
     for label in content[key]:
-        user = str(label.get("user", "")) if isinstance(label, dict) else ""
+        user = str(fields_of(label).get("user", ""))
         marks_of.setdefault(user, []).append(_doccano_mark(label))
     return {user: _merged(marks) for user, marks in marks_of.items()}
 

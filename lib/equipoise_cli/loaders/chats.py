@@ -28,7 +28,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from equipoise.loaders.objects import Item, first_value, is_messages, read_objects, recognise
+from equipoise.loaders.objects import (
+    Item,
+    fields_of,
+    first_value,
+    is_messages,
+    read_objects,
+    recognise,
+)
 from equipoise.loaders.transcripts import Line, Transcript, is_word, lines_of, run_of, transcript
 from equipoise.problems import InputError, Note, Problems, listed, shown
 
@@ -186,9 +193,10 @@ class _Reader:
     def messages(self, item: Item, content: Any, within: str) -> list[Message]:
         """Who says what in a list of messages; what no user sees is left out."""
         messages = []
+        # A conversation of one message may stand without a list.
         entries = content if isinstance(content, list) else [content]
         for number, entry in enumerate(entries, start=1):
-            place, fields = f"{within} {number}", entry if isinstance(entry, dict) else {}
+            place, fields = f"{within} {number}", fields_of(entry)
             speaker = first_value(fields, ("role", "from", "speaker"), str) or ""
             side = SPEAKERS.get(speaker.lower())
             if side is None:
@@ -196,7 +204,7 @@ class _Reader:
                 expected = f"role, from or speaker: {', '.join(SPEAKERS)}"
                 item.wrong(self.problems, place, problem, expected)
                 continue
-            if not side:
+            if not side:  # a system prompt, or what a tool returns
                 self.left_out[f"messages of {speaker.lower()} left out"] += 1
                 continue
             keys = ("content", "value", "text", "refusal")
@@ -214,11 +222,13 @@ class _Reader:
         """Take in a conversation, which is called once by its name."""
         model = first_value(item.content, ("model",), str)
         name = self.run or run or model or run_of(self.path)
+        # A run that was asked for comes before any name in the file.
         conversation = turns_of(word_of(name), word_of(topic), messages)
         if len(conversation.turns) < 2:
             problem = f"{len(conversation.turns)} turns, no answer with text"
             item.wrong(self.problems, "", problem, "a user's turn and an answer")
         key = conversation.run, conversation.topic
+        # Names are made one word, so that two of them may become one.
         if key in self.transcripts:
             problem = f"conversation {shown(conversation.topic)} of {conversation.run} again"
             item.wrong(self.problems, "", problem, "each conversation once")
@@ -243,6 +253,7 @@ class _Reader:
             task = _TaskOfMtrag(item, messages, _answer_of_mtrag(item.content))
             tasks_of.setdefault(name, []).append(task)
         for name, tasks in tasks_of.items():
+            # The task of the last turn has all the messages before it.
             last_task = max(tasks, key=lambda task: len(task.messages))
             # By the number of messages before it, which is the place of the answer.
             answers = {}
@@ -272,7 +283,7 @@ class _Reader:
         """Number, place, utterance and content of each sound turn of a topic."""
         turns = item.content.get("turns") or item.content.get("responses") or ()
         for number, turn in enumerate(turns, start=1):
-            fields = turn if isinstance(turn, dict) else {}
+            fields = fields_of(turn)
             utterance = fields.get("utterance", fields.get("user_utterance"))
             place = f"turn {number}"
             if isinstance(utterance, str):
@@ -299,11 +310,10 @@ class _Reader:
         utterances = self._utterances(topics)
         conversations: dict[tuple[str, str], list[Message]] = {}
         for item in items:
-            metadata = item.content.get("metadata")
-            fields = {**item.content, **(metadata if isinstance(metadata, dict) else {})}
+            fields = {**item.content, **fields_of(item.content.get("metadata"))}
             run = str(fields.get("run_name", fields.get("run_id", run_of(self.path))))
             for turn in item.content.get("turns", [item.content]):
-                turn_fields = turn if isinstance(turn, dict) else {}
+                turn_fields = fields_of(turn)
                 turn_id = turn_fields.get("turn_id")
                 response = _response_of_ikat(turn_fields.get("responses"))
                 if str(turn_id) not in utterances or response is None:

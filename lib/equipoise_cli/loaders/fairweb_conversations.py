@@ -38,6 +38,7 @@ class _Reader:
     def read(self, text: str) -> None:
         for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
             opening = _OPENING.match(line)
+            # Within a topic a line that looks like an opening is text.
             if self.topic:
                 self.add_line(number, line)
             elif opening:
@@ -52,9 +53,11 @@ class _Reader:
 
     def add_line(self, number: int, line: str) -> None:
         """Take in a line of the open topic, which it may close."""
-        closing = f"</{self.topic}>"
+        closing = f"</{self.topic}>"  # it may stand behind the last words of an answer
         text = line.removesuffix(closing).strip()
-        pieces = re.split(r"\s+(?=[US]:)", text) if self.marks == "word" else [text]
+        pieces = [text]
+        if self.marks == "word":
+            pieces = re.split(r"\s+(?=[US]:)", text)
         for piece in pieces:
             self.add_piece(number, piece)
         if line.endswith(closing):
@@ -62,6 +65,7 @@ class _Reader:
 
     def add_piece(self, number: int, piece: str) -> None:
         """Begin a turn with a piece of a line, or add it to the open one."""
+        # The marks stay in the text, as the campaign counted them with their words.
         mark = "S:" if len(self.turns) % 2 else "U:"
         if piece.startswith(mark):
             self.turns.append(("", [Line(piece)]))
@@ -98,5 +102,6 @@ def read_fairweb(
     path: str | Path, run: str | None = None, *, marks: TurnMarks = "line"
 ) -> list[Transcript]:
     """Transcripts from a run's file, whose name without its ending is, unless given, the run's."""
-    name = run_of(path) if run is None else run
-    return parse_fairweb(read_text(path), name, marks=marks, name=str(path))
+    if run is None:
+        run = run_of(path)
+    return parse_fairweb(read_text(path), run, marks=marks, name=str(path))

@@ -53,6 +53,7 @@ def run_names(paths: Sequence[Path]) -> list[str]:
         note = f"several runs have the tag {listed(sorted(shared_tags))}"
         warnings.warn(f"{note}: they are called by their files", Note, 2)
     names = []
+    # Runs of one system often share a tag, of which none then tells which is which.
     for tag, path in zip(tags, paths, strict=True):
         is_telling = tag and tag not in shared_tags
         names.append(tag if is_telling else file_name(path))
@@ -91,6 +92,7 @@ def _attribute_set(name: str, kind: Kind, target: str) -> AttributeSet | None:
     """The attribute set of a target; None where its groups are left to the memberships."""
     if target in ("", "uniform"):
         return None
+    # A file may have a colon in its name.
     if ":" in target and not Path(target).exists():
         shares = read_pairs(target)
         return AttributeSet(name, kind, tuple(shares), np.array(list(shares.values())))
@@ -113,6 +115,7 @@ def read_groups(
     """
     path = Path(path)
     first_line = _first_line(path)
+    # Lines of FairWeb have no commas, a header always has one.
     is_table = is_parquet(path) or "," in first_line
     attribute = (sets or {}).get(name) or _attribute_set(name, kind, target)
     if is_table:

@@ -25,7 +25,7 @@ import pandas as pd
 from equipoise.answer_modes import mode_name
 from equipoise.files import parts, stem
 from equipoise.loaders.answers import answer_table
-from equipoise.loaders.objects import Item, first_value, read_items
+from equipoise.loaders.objects import Item, fields_of, first_value, read_items
 from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Note, Problems, listed, shown
 
@@ -51,7 +51,7 @@ def _read_sentences(item: Item, problems: Problems) -> list[tuple[str, list[Any]
     """The sentences of an answer, each its text and what it cites."""
     sentences = []
     for number, entry in enumerate(_sentences_of(item.content) or (), start=1):
-        fields = entry if isinstance(entry, dict) else {}
+        fields = fields_of(entry)
         text, cited = fields.get("text"), fields.get("citations") or []
         if isinstance(text, str) and isinstance(cited, (list, dict)):
             # Its own brackets would be read as citations.
@@ -77,8 +77,7 @@ def _number_of_citation(citation: Any, number_of: dict[str, int]) -> int:
 
 def _read_trec(item: Item, problems: Problems) -> list[dict[str, Any]]:
     """Question, text with its citations in brackets, and the ids of what it may cite."""
-    metadata = item.content.get("metadata")
-    fields = {**item.content, **(metadata if isinstance(metadata, dict) else {})}
+    fields = {**item.content, **fields_of(item.content.get("metadata"))}
     question = _integer(first_value(fields, _QUESTION_KEYS, (str, int, float)))
     if question is None:
         item.wrong(problems, "", f"no {', '.join(_QUESTION_KEYS[:3])}", "the id of the question")
@@ -116,8 +115,7 @@ def _read_alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
     if entries is not None:
         rows = []
         for number, entry in enumerate(entries, start=1):
-            entry_content = entry if isinstance(entry, dict) else {}
-            rows += _read_alce(Item(entry_content, item.path, None, number), problems)
+            rows += _read_alce(Item(fields_of(entry), item.path, None, number), problems)
         return rows
     output = content.get("output", content.get("answer"))
     documents: Any = content.get("docs")

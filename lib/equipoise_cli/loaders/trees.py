@@ -18,9 +18,11 @@ _NUGGET = ("run", "topic", "node", "start", "end", "level")
 
 def _numbers_of(source: Source, name: str, lowest: float) -> pd.Series:
     """A column of a table as numbers from the least one on; others are collected."""
+    # Counts of words, positions and levels are whole numbers.
     may_be_fraction = name in ("probability", "value")
     expected = "a number" if lowest < 0 else f"a number from {lowest:g} on"
     values = np.full(len(source.columns), np.nan)
+    # Text by text, for a fraction such as 3/4 is a number too.
     for row, text in enumerate(source.columns[name].astype("str")):
         try:
             number = parse_number(text)

@@ -210,7 +210,7 @@ def _without_surrogates(value: object) -> str:
     return str(value or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _log_probability(value: object) -> float | None:
+def _log_probability(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and math.isfinite(value) and value <= 0:
         return float(value)
