@@ -49,10 +49,10 @@ def agreement(
     from equipoise.problems import Note, together
 
     sets = read_attributes(attributes)
-    tables = together(partial(read_nuggets, file, sets) for file in (first, second))
-    found = {output: annotator_agreement(*tables, sets, **options)}
+    nuggets, other_nuggets = together(partial(read_nuggets, file, sets) for file in (first, second))
+    tables = {output: annotator_agreement(nuggets, other_nuggets, sets, **options)}
     if unmatched is not None:
         with warnings.catch_warnings():  # said above
             warnings.simplefilter("ignore", Note)
-            found[unmatched] = unmatched_nuggets(*tables)
-    write(found)
+            tables[unmatched] = unmatched_nuggets(nuggets, other_nuggets)
+    write(tables)
