@@ -269,7 +269,7 @@ def _integers(source: Source, column: str, *, least: int, empty: int | None = No
 
 
 def _memberships(source: Source, attribute: AttributeSet, needed: Booleans | None) -> Floats:
-    """Memberships shaped (rows, groups), zeros for empty fields; ``needed`` rows have none."""
+    """Memberships shaped (rows, groups), zeros where empty; ``needed`` rows may not be empty."""
     nothing = np.zeros(len(attribute.groups))
 
     def parse(value: Any) -> Floats:
