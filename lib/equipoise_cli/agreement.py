@@ -49,10 +49,14 @@ def agreement(
     from equipoise.problems import Note, together
 
     sets = read_attributes(attributes)
-    nuggets, other_nuggets = together(partial(read_nuggets, file, sets) for file in (first, second))
-    tables = {output: annotator_agreement(nuggets, other_nuggets, sets, **options)}
+    # Both are read before either is refused, so that the faults of both are told.
+    first_table, second_table = together(
+        partial(read_nuggets, file, sets) for file in (first, second)
+    )
+    tables = {output: annotator_agreement(first_table, second_table, sets, **options)}
     if unmatched is not None:
-        with warnings.catch_warnings():  # said above
+        with warnings.catch_warnings():
+            # What is left out was said above.
             warnings.simplefilter("ignore", Note)
-            tables[unmatched] = unmatched_nuggets(nuggets, other_nuggets)
+            tables[unmatched] = unmatched_nuggets(first_table, second_table)
     write(tables)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import nbformat
 
 from equipoise import options
-from equipoise.declare import described, fit, from_text
+from equipoise.declare import bounds_within, fit, from_text
 from equipoise.problems import brief
 from equipoise_compendium import project
 from equipoise_compendium.provenance import shape
@@ -77,7 +77,7 @@ class Parameter:
         try:
             value = from_text(text, parameter_type(self.type), self.name)
             if self.option is not None:
-                wanted = described(self.option)
+                wanted = f"{self.type} {bounds_within(self.option)}".strip()
                 fit(value, self.option, self.name)
         except ValueError:
             meaning = f" ({self.help})" if self.help else ""
