@@ -119,12 +119,15 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
     for label, entry in entries.items():
         is_product = isinstance(entry, Mapping) and "product" in entry
         (products if is_product else plain)[label] = entry
+    sets: dict[str, AttributeSet] = {}
     readers = [partial(_attribute_set, label, entry, name) for label, entry in plain.items()]
-    sets = {attribute_set.name: attribute_set for attribute_set in together(readers)}
+    for attribute_set in together(readers):
+        sets[attribute_set.name] = attribute_set
     # A product is of sets that are not products themselves, wherever they stand in the file.
     readers = [partial(_product_set, label, entry, name, sets) for label, entry in products.items()]
-    sets |= {attribute_set.name: attribute_set for attribute_set in together(readers)}
-    return {label: sets[label] for label in entries}
+    for attribute_set in together(readers):
+        sets[attribute_set.name] = attribute_set
+    return {label: sets[label] for label in entries}  # in the order of the file
 
 
 def crossed(vectors: Sequence[Floats]) -> Floats:

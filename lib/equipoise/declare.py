@@ -139,6 +139,14 @@ def bounds_of(hint: Any) -> str:
     return " ".join(words + demands)
 
 
+def bounds_within(hint: Any) -> str:
+    """The bounds of a type, or the first of what it holds, such as those of each gain."""
+    bounds = bounds_of(hint)
+    for part in typing.get_args(hint):
+        bounds = bounds or bounds_within(part)
+    return bounds
+
+
 def described(hint: Any) -> str:
     """What a type wants, in words."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)

@@ -319,7 +319,7 @@ class _Evaluator(providers.Evaluator):
             ["topic", "score", "document"], ascending=[True, False, False], ignore_index=True
         )
         ranked["rank"] = ranked.groupby("topic").cumcount() + 1
-        ours: Iterable[_Fairness] = self.measures
+        ours: Iterable[Any] = self.measures
         for measure in ours:
             for topic, value in measure.by_topic(ranked, self.qrels).items():
                 yield Metric(query_id=str(topic), measure=measure, value=float(value))

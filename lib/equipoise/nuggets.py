@@ -134,6 +134,7 @@ def _nuggets(
         raise ValueError(
             f"no attribute set {', '.join(unknown)}; there are {', '.join(attributes)}"
         )
+    # A product set that is asked for needs the columns of its parts.
     parts_of_chosen = [attributes[name].parts or (name,) for name in chosen]
     required = list(dict.fromkeys(name for parts in parts_of_chosen for name in parts))
     optional = ["entity", *(name for name in attributes if name not in required)]
@@ -148,29 +149,18 @@ def _nuggets(
     rows["start"] = _integers(source, "start", least=1, empty=0)
     rows["end"] = _integers(source, "end", least=1, empty=0)
     rows["level"] = _integers(source, "level", least=0)
+    is_relevant = rows["level"].to_numpy() > 0
     memberships = {}
     for name, attribute_set in attributes.items():
         if name in source.columns and name in {*required, *chosen}:
             # A product set may leave a field empty: its parts say what it is.
-            needed = rows["level"].to_numpy() > 0 if name in required else None
+            needed = is_relevant if name in required else None
             memberships[name] = _memberships(source, attribute_set, needed)
     _check_positions(source, rows)
     source.problems.refuse()
 
-    for name in chosen:
-        parts = attributes[name].parts
-        if parts:
-            product = crossed([memberships[part] for part in parts])
-            stated = memberships.get(name, np.zeros_like(product))
-            is_stated = stated.any(axis=1, keepdims=True)
-            memberships[name] = np.where(is_stated, stated, product)
-
     order = np.argsort(rows["conversation"].to_numpy(), kind="stable")
-    entity: Integers | None = None
-    entities: tuple[str, ...] = ()
-    if "entity" in source.columns:
-        codes, entities = _entities(source)
-        entity = codes[order]
+    entity, entities = _entities(source)
     return NuggetTable(
         conversations=rows[_CONVERSATION].drop_duplicates(ignore_index=True),
         conversation=rows["conversation"].to_numpy()[order],
@@ -178,14 +168,27 @@ def _nuggets(
         start=rows["start"].to_numpy()[order],
         end=rows["end"].to_numpy()[order],
         level=rows["level"].to_numpy()[order],
-        memberships={name: memberships[name][order] for name in chosen},
-        entity=entity,
+        memberships={name: _of_set(attributes[name], memberships)[order] for name in chosen},
+        entity=None if entity is None else entity[order],
         entities=entities,
     )
 
 
-def _entities(source: Source) -> tuple[Integers, tuple[str, ...]]:
-    """For each row the place of its entity among the names, -1 where it has none; and the names."""
+def _of_set(attribute_set: AttributeSet, memberships: Mapping[str, Floats]) -> Floats:
+    """Memberships of a set as stated; where they are not, the product of those of its parts."""
+    if not attribute_set.parts:
+        return memberships[attribute_set.name]
+    product = crossed([memberships[part] for part in attribute_set.parts])
+    if attribute_set.name not in memberships:
+        return product
+    stated = memberships[attribute_set.name]
+    return np.where(stated.any(axis=1, keepdims=True), stated, product)
+
+
+def _entities(source: Source) -> tuple[Integers | None, tuple[str, ...]]:
+    """The place of each row's entity among the names, -1 where it has none; and the names."""
+    if "entity" not in source.columns:
+        return None, ()
     texts = source.columns["entity"].map(
         lambda value: np.nan if _is_empty(value) else str(value).strip()
     )
@@ -266,7 +269,7 @@ def _integers(source: Source, column: str, *, least: int, empty: int | None = No
 
 
 def _memberships(source: Source, attribute: AttributeSet, needed: Booleans | None) -> Floats:
-    """Memberships shaped (rows, groups), zeros for empty fields; ``needed`` rows have none."""
+    """Memberships shaped (rows, groups), zeros where empty; ``needed`` rows may not be empty."""
     nothing = np.zeros(len(attribute.groups))
 
     def parse(value: Any) -> Floats:

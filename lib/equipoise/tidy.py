@@ -39,7 +39,7 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
 # --- from whatever holds them to a data frame -----------------------------------------------------
 
 
-def _frame(source: Any, what: str, value: str) -> pd.DataFrame:
+def _frame(source: Any, label: str, value: str) -> pd.DataFrame:
     """Whatever holds the rows as a data frame, under the names that it uses itself."""
     if isinstance(source, pd.DataFrame):
         return source
@@ -47,23 +47,23 @@ def _frame(source: Any, what: str, value: str) -> pd.DataFrame:
         if hasattr(source, convert):
             return getattr(source, convert)()
     if isinstance(source, Mapping):
-        return _frame_of_dictionary(source, what, value)
+        return _frame_of_dictionary(source, label, value)
     is_list = isinstance(source, Iterable) and not isinstance(source, (str, bytes))
     rows = list(source) if is_list else [source]
     are_named = all(isinstance(row, tuple) and hasattr(row, "_fields") for row in rows)
     if not rows or not are_named:
         wanted = "a table, a dict of dicts, or named tuples with query_id, doc_id and so on"
-        raise refused(what, shown(source), wanted)
+        raise refused(label, shown(source), wanted)
     return pd.DataFrame(rows)
 
 
-def _frame_of_dictionary(source: Mapping[Any, Any], what: str, value: str) -> pd.DataFrame:
+def _frame_of_dictionary(source: Mapping[Any, Any], label: str, value: str) -> pd.DataFrame:
     """Numbers by document by topic, as pytrec_eval and ranx take them, a row for each."""
     rows = []
     for topic, numbers in source.items():
         if not isinstance(numbers, Mapping):
             wanted = f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}"
-            raise refused(what, shown(source), wanted)
+            raise refused(label, shown(source), wanted)
         rows += [(topic, document, number) for document, number in numbers.items()]
     return pd.DataFrame(rows, columns=["topic", "document", value])
 
@@ -79,7 +79,7 @@ def _names_in(table: pd.DataFrame, columns: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def _required_names(table: pd.DataFrame, columns: Sequence[str], what: str) -> dict[str, str]:
+def _required_names(table: pd.DataFrame, columns: Sequence[str], label: str) -> dict[str, str]:
     """The names that our columns have in a table, which must have them all."""
     names = _names_in(table, columns)
     lacking = []
@@ -89,32 +89,32 @@ def _required_names(table: pd.DataFrame, columns: Sequence[str], what: str) -> d
             lacking.append(f"{column} (or {', '.join(synonyms)})" if synonyms else column)
     if lacking:
         complaint = f"columns {listed(table.columns) or 'none'}"
-        raise refused(what, complaint, f"also {' and '.join(lacking)}")
+        raise refused(label, complaint, f"also {' and '.join(lacking)}")
     return names
 
 
-def _ids(values: pd.Series, what: str, column: str) -> pd.Series:
+def _ids(values: pd.Series, label: str, column: str) -> pd.Series:
     is_empty = values.isna() | (values == "")
     if is_empty.any():
-        raise refused(what, f"no {column} in {is_empty.sum()} rows", f"a {column} in each")
+        raise refused(label, f"no {column} in {is_empty.sum()} rows", f"a {column} in each")
     return values if pd.api.types.is_string_dtype(values) else values.astype("str")
 
 
-def _numbers(values: pd.Series, what: str, column: str) -> pd.Series:
+def _numbers(values: pd.Series, label: str, column: str) -> pd.Series:
     numbers = pd.to_numeric(values, errors="coerce")
     refused_values = values[~np.isfinite(numbers.astype("float64"))]
     if len(refused_values):
-        raise refused(what, f"{shown(refused_values.iloc[0])} as {column}", "a finite number")
+        raise refused(label, f"{shown(refused_values.iloc[0])} as {column}", "a finite number")
     return numbers
 
 
 # --- runs and judgements --------------------------------------------------------------------------
 
 
-def tidy_runs(held: Any) -> pd.DataFrame:
+def tidy_runs(source: Any) -> pd.DataFrame:
     """Ranked lists as columns run, topic, document, rank and, where there are scores, score.
 
-    ``held``: a run; or several, by name. Without a rank, lists are ordered by score as trec_eval
+    ``source``: a run; or several, by name. Without a rank, lists are ordered by score as trec_eval
     does, ties by document id, descending. A run without a name is called ``run``.
 
     >>> tidy_runs({"q1": {"d1": 0.5, "d2": 2.0}})
@@ -122,27 +122,27 @@ def tidy_runs(held: Any) -> pd.DataFrame:
     0  run    q1       d2     1    2.0
     1  run    q1       d1     2    0.5
     """
-    what = "the runs"
-    if isinstance(held, Mapping) and _is_by_run(held):
-        runs = [tidy_runs(run).assign(run=str(name)) for name, run in held.items()]
+    label = "the runs"
+    if isinstance(source, Mapping) and _is_by_run(source):
+        runs = [tidy_runs(run).assign(run=str(name)) for name, run in source.items()]
         return pd.concat(runs, ignore_index=True)
-    table = _frame(held, what, "score")
+    table = _frame(source, label, "score")
     names = _names_in(table, ["run", "rank", "score"])
-    names |= _required_names(table, ["topic", "document"], what)
+    names |= _required_names(table, ["topic", "document"], label)
     if "rank" not in names:
-        _required_names(table, ["score"], what)
+        _required_names(table, ["score"], label)
 
     tidy = pd.DataFrame(index=table.index)
     if "run" in names:
-        tidy["run"] = _ids(table[names["run"]], what, "run")
+        tidy["run"] = _ids(table[names["run"]], label, "run")
     else:
-        name = None if isinstance(held, pd.DataFrame) else getattr(held, "name", None)
-        tidy["run"] = _ids(pd.Series(str(name or "run"), table.index), what, "run")
+        name = None if isinstance(source, pd.DataFrame) else getattr(source, "name", None)
+        tidy["run"] = _ids(pd.Series(str(name or "run"), table.index), label, "run")
     for column in ("topic", "document"):
-        tidy[column] = _ids(table[names[column]], what, column)
+        tidy[column] = _ids(table[names[column]], label, column)
     for column in ("rank", "score"):
         if column in names:
-            tidy[column] = _numbers(table[names[column]], what, column)
+            tidy[column] = _numbers(table[names[column]], label, column)
 
     is_tidy = set(tidy.columns) <= set(table.columns)
     if is_tidy and tidy.dtypes.equals(table[tidy.columns].dtypes):
@@ -150,11 +150,11 @@ def tidy_runs(held: Any) -> pd.DataFrame:
     return _in_order(tidy)
 
 
-def _is_by_run(held: Mapping[Any, Any]) -> bool:
+def _is_by_run(source: Mapping[Any, Any]) -> bool:
     """Whether a dictionary has runs by name, not a run's documents by topic."""
-    if not held:
+    if not source:
         return False
-    value = next(iter(held.values()))
+    value = next(iter(source.values()))
     return not isinstance(value, Mapping) or isinstance(next(iter(value.values()), 0.0), Mapping)
 
 
@@ -173,23 +173,23 @@ def _in_order(tidy: pd.DataFrame) -> pd.DataFrame:
     return ordered
 
 
-def tidy_qrels(held: Any) -> pd.DataFrame:
+def tidy_qrels(source: Any) -> pd.DataFrame:
     """Relevance judgements as columns topic, document and level; levels below 0 become 0.
 
     >>> tidy_qrels({"q1": {"d1": 2}})
       topic document  level
     0    q1       d1      2
     """
-    what = "the qrels"
-    table = _frame(held, what, "level")
-    names = _required_names(table, ["topic", "document", "level"], what)
+    label = "the qrels"
+    table = _frame(source, label, "level")
+    names = _required_names(table, ["topic", "document", "level"], label)
     tidy = pd.DataFrame(
-        {column: _ids(table[names[column]], what, column) for column in ("topic", "document")}
+        {column: _ids(table[names[column]], label, column) for column in ("topic", "document")}
     )
-    level = _numbers(table[names["level"]], what, "level")
+    level = _numbers(table[names["level"]], label, "level")
     is_fraction = level != np.floor(level)
     if is_fraction.any():
-        raise refused(what, f"{level[is_fraction].iloc[0]:g} as level", "a whole number")
+        raise refused(label, f"{level[is_fraction].iloc[0]:g} as level", "a whole number")
     return tidy.assign(level=level.astype("int64").clip(lower=0))
 
 
@@ -197,11 +197,11 @@ def tidy_qrels(held: Any) -> pd.DataFrame:
 
 
 def tidy_memberships(
-    held: Any, name: str, attribute: AttributeSet | None = None, file: str = ""
+    source: Any, name: str, attribute: AttributeSet | None = None, file: str = ""
 ) -> tuple[pd.DataFrame, AttributeSet]:
     """Group memberships as columns document and a share for each group.
 
-    They have a column topic where they hold for one topic only. ``held``: the group of each
+    They have a column topic where they hold for one topic only. ``source``: the group of each
     document, or the shares of groups; a document named with several groups belongs to each alike.
     Without an attribute set the groups are those found, in the order of their names, nominal,
     wanted alike.
@@ -212,90 +212,90 @@ def tidy_memberships(
     0       d1    1.0    0.0
     1       d2    0.0    1.0
     """
-    what = file or f"the memberships in {name}"
-    table = _frame_of_memberships(held, what)
+    label = file or f"the memberships in {name}"
+    table = _frame_of_memberships(source, label)
     names = _names_in(table, ["topic", "group", "share"])
-    names |= _required_names(table, ["document"], what)
+    names |= _required_names(table, ["document"], label)
     ids = pd.DataFrame(
         {
-            column: _ids(table[names[column]], what, column)
+            column: _ids(table[names[column]], label, column)
             for column in ("topic", "document")
             if column in names
         }
     )
     columns = set(map(str, table.columns))
     if attribute is not None and set(attribute.groups) <= columns:
-        tidy = _columns_of_groups(table, ids, list(attribute.groups), what)
+        tidy = _columns_of_groups(table, ids, list(attribute.groups), label)
     elif "group" in names:
-        group = _ids(table[names["group"]], what, "group").str.strip()
+        group = _ids(table[names["group"]], label, "group").str.strip()
         share = pd.Series(1.0, table.index)
         if "share" in names:
-            share = _numbers(table[names["share"]], what, "share")
+            share = _numbers(table[names["share"]], label, "share")
         groups = list(attribute.groups) if attribute is not None else sorted(group.unique())
-        tidy = _rows_of_groups(ids, group, share, groups, what)
+        tidy = _rows_of_groups(ids, group, share, groups, label)
     else:
         no_groups = {*names.values(), *NAMES["topic"]}
         groups = [str(column) for column in table.columns if column not in no_groups]
         if attribute is not None or len(groups) < 2:
             wanted = listed(attribute.groups) if attribute is not None else "each group"
             complaint = f"columns {listed(table.columns)}"
-            raise refused(what, complaint, f"also group, or columns for {wanted}")
-        tidy = _columns_of_groups(table, ids, groups, what)
+            raise refused(label, complaint, f"also group, or columns for {wanted}")
+        tidy = _columns_of_groups(table, ids, groups, label)
     if attribute is None:
         groups = [column for column in tidy.columns if column not in ids.columns]
         attribute = AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
     return tidy, attribute
 
 
-def _frame_of_memberships(held: Any, what: str) -> pd.DataFrame:
+def _frame_of_memberships(source: Any, label: str) -> pd.DataFrame:
     """Memberships as a data frame: from groups or shares by document, or any other kind."""
-    if not isinstance(held, Mapping):
-        return _frame(held, what, "group")
-    if all(isinstance(shares, Mapping) for shares in held.values()):
-        table = pd.DataFrame.from_dict(held, orient="index").fillna(0.0)
+    if not isinstance(source, Mapping):
+        return _frame(source, label, "group")
+    if all(isinstance(shares, Mapping) for shares in source.values()):
+        table = pd.DataFrame.from_dict(source, orient="index").fillna(0.0)
         return table.rename_axis("document").reset_index()
-    return pd.DataFrame({"document": list(held), "group": list(held.values())})
+    return pd.DataFrame({"document": list(source), "group": list(source.values())})
 
 
 def _columns_of_groups(
-    table: pd.DataFrame, ids: pd.DataFrame, groups: Sequence[str], what: str
+    table: pd.DataFrame, ids: pd.DataFrame, groups: Sequence[str], label: str
 ) -> pd.DataFrame:
     """Memberships from a table with a column of shares for each group."""
     table = table.rename(columns=str)
-    shares = {group: _numbers(table[group], what, group) for group in groups}
+    shares = {group: _numbers(table[group], label, group) for group in groups}
     tidy = ids.assign(**shares)
     total = tidy[groups].sum(axis=1)
     is_bad = (tidy[groups] < 0).any(axis=1) | ((total - 1).abs() > TOLERANCE)
     if is_bad.any():
         row = tidy[is_bad].iloc[0]
         complaint = f"shares {list(row[groups])} of document {row['document']}"
-        raise refused(what, complaint, "shares from 0, with a sum of 1")
+        raise refused(label, complaint, "shares from 0, with a sum of 1")
     return tidy
 
 
 def _rows_of_groups(
-    ids: pd.DataFrame, group: pd.Series, share: pd.Series, groups: Sequence[str], what: str
+    ids: pd.DataFrame, group: pd.Series, share: pd.Series, groups: Sequence[str], label: str
 ) -> pd.DataFrame:
     """Memberships from rows of a document and a group; its shares are made to sum to 1."""
     is_blank = group == ""
     if is_blank.any():
-        raise refused(what, f"no group in {is_blank.sum()} rows", "a group in each")
+        raise refused(label, f"no group in {is_blank.sum()} rows", "a group in each")
     if len({name.casefold() for name in groups}) < len(groups):
         complaint = f"groups that differ in capitals only, {listed(groups)}"
-        raise refused(what, complaint, "one way to write each")
+        raise refused(label, complaint, "one way to write each")
     unknown = sorted(set(group) - set(groups))
     if unknown:
-        raise refused(what, f"group {listed(unknown)}", f"one of {listed(groups)}")
+        raise refused(label, f"group {listed(unknown)}", f"one of {listed(groups)}")
     if len(groups) < 2:
-        raise refused(what, f"one group, {listed(groups)}", "two groups or more")
+        raise refused(label, f"one group, {listed(groups)}", "two groups or more")
     rows = ids.assign(group=pd.Categorical(group, groups), share=share)
     is_repeated = rows.duplicated([*ids.columns, "group"])
     if is_repeated.any():
         row = rows.loc[is_repeated].iloc[0]
         complaint = f"document {row['document']} with group {row['group']} twice"
-        raise refused(what, complaint, "each once")
+        raise refused(label, complaint, "each once")
     if (share <= 0).any():
-        raise refused(what, f"a share of {share.min():g}", "shares above 0")
+        raise refused(label, f"a share of {share.min():g}", "shares above 0")
     wide = rows.pivot_table(
         index=list(ids.columns),
         columns="group",

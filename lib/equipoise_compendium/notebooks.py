@@ -17,7 +17,7 @@ from typing import Any, Literal
 import nbformat
 
 from equipoise import options
-from equipoise.declare import described, fit, from_text
+from equipoise.declare import bounds_within, fit, from_text
 from equipoise.problems import brief
 from equipoise_compendium import project
 from equipoise_compendium.provenance import shape
@@ -77,7 +77,7 @@ class Parameter:
         try:
             value = from_text(text, parameter_type(self.type), self.name)
             if self.option is not None:
-                wanted = described(self.option)
+                wanted = f"{self.type} {bounds_within(self.option)}".strip()
                 fit(value, self.option, self.name)
         except ValueError:
             meaning = f" ({self.help})" if self.help else ""
@@ -202,14 +202,11 @@ class Notebook:
     @property
     def digest(self) -> str:
         """Sha256 of what its code does and what its text says."""
-        cells = [
-            [
-                cell.cell_type,
-                _does(cell.source) if cell.cell_type == "code" else cell.source,
-                cell.metadata.get("tags"),
-            ]
-            for cell in self.content.cells
-        ]
+        cells = []
+        for cell in self.content.cells:
+            is_code = cell.cell_type == "code"
+            content = _does(cell.source) if is_code else cell.source
+            cells.append([cell.cell_type, content, cell.metadata.get("tags")])
         return hashlib.sha256(repr(cells).encode()).hexdigest()
 
 
@@ -233,15 +230,15 @@ def find_notebooks(
     unknown = [name for name in names if name not in paths]
     if unknown:
         raise ValueError(f"no notebook {', '.join(unknown)}; there are {', '.join(paths)}")
-    found = {}
+    notebooks = {}
     for name in names or paths:
         try:
-            found[name] = Notebook.read(paths[name])
+            notebooks[name] = Notebook.read(paths[name])
         except ValueError as error:
             if faults is None:
                 raise
             faults[name] = str(error)
-    return found
+    return notebooks
 
 
 _METADATA = {
@@ -253,7 +250,7 @@ _VOLATILE = re.compile(r"\b(0x)[0-9a-f]{6,16}\b|/tmp/ipykernel_\d+/\d+\.py")
 
 def _steady(value: Any) -> Any:
     if isinstance(value, str):
-        return _VOLATILE.sub(lambda found: "0x0" if found[1] else "<cell>", value)
+        return _VOLATILE.sub(lambda match: "0x0" if match[1] else "<cell>", value)
     if isinstance(value, list):
         return [_steady(item) for item in value]
     if isinstance(value, dict):
@@ -267,21 +264,31 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     steady.metadata = nbformat.from_dict(_METADATA)
     for index, cell in enumerate(steady.cells):
         cell.id = f"cell-{index:02d}"
+        metadata = {}
+        if "jupyter" in cell.metadata:
+            metadata["jupyter"] = cell.metadata["jupyter"]  # says whether it is folded
         tags = [tag for tag in cell.metadata.get("tags", []) if not tag.startswith("papermill")]
-        folded = {"jupyter": cell.metadata["jupyter"]} if "jupyter" in cell.metadata else {}
-        cell.metadata = nbformat.from_dict(folded | ({"tags": tags} if tags else {}))
-        if cell.cell_type != "code":
-            continue
-        outputs: list[Any] = []
-        for output in cell.outputs:
-            if output.output_type == "stream" and output.name == "stderr":
-                continue
-            if outputs and output.output_type == "stream" and outputs[-1].output_type == "stream":
-                outputs[-1].text += output.text
-            else:
-                outputs.append(output)
-        cell.outputs = [nbformat.from_dict(_steady(output)) for output in outputs]
+        if tags:
+            metadata["tags"] = tags
+        cell.metadata = nbformat.from_dict(metadata)
+        if cell.cell_type == "code":
+            outputs = _joined(cell.outputs)
+            cell.outputs = [nbformat.from_dict(_steady(output)) for output in outputs]
     return steady
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """Outputs without progress bars, what was printed in one piece: a kernel sends chunks."""
+    joined: list[Any] = []
+    for output in outputs:
+        is_stream = output.output_type == "stream"
+        if is_stream and output.name == "stderr":
+            continue
+        if is_stream and joined and joined[-1].output_type == "stream":
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def post_process(

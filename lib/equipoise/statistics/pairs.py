@@ -258,6 +258,34 @@ def compare_pairs(
     first, second = _places_of_pairs(names, baseline)
     if rng is None and test in ("tukey", "permutation", "bootstrap"):
         raise ValueError("the test draws at random: pass rng")
+    columns = _tested(values, first, second, test, level, resamples, rng)
+    # Tukey's test corrects for all pairs by itself.
+    p_corrected = columns["p"] if test == "tukey" else corrected(columns["p"], correction)
+    table = pd.DataFrame(
+        {
+            "a": [names[place] for place in first],
+            "b": [names[place] for place in second],
+            "units": len(values),
+            **columns,
+        }
+    )
+    table.insert(table.columns.get_loc("effect"), "p_corrected", p_corrected)
+    return table
+
+
+def _tested(
+    values: Floats,
+    first: Integers,
+    second: Integers,
+    test: PairedTest,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator | None,
+) -> dict[str, Floats]:
+    """Difference, interval, statistic, p and effect of pairs of systems, each shaped (pairs,).
+
+    ``values``: shaped (units, systems); ``first``, ``second``: places of the systems of each pair.
+    """
     gaps = values[:, first] - values[:, second]  # (units, pairs)
     units = len(gaps)
     mean, error, t, p = paired_t(gaps)
@@ -278,21 +306,14 @@ def compare_pairs(
         reach = _reach(drawn, level)
         with np.errstate(divide="ignore", invalid="ignore"):
             effect = np.where(mean == 0, 0.0, mean / np.sqrt(residual_variance(values)))
-    return pd.DataFrame(
-        {
-            "a": [names[place] for place in first],
-            "b": [names[place] for place in second],
-            "units": units,
-            "difference": mean,
-            "low": mean - reach,
-            "high": mean + reach,
-            "statistic": statistic,
-            "p": p,
-            # Tukey's test corrects for all pairs by itself.
-            "p_corrected": p if test == "tukey" else corrected(p, correction),
-            "effect": effect,
-        }
-    )
+    return {
+        "difference": mean,
+        "low": mean - reach,
+        "high": mean + reach,
+        "statistic": statistic,
+        "p": p,
+        "effect": effect,
+    }
 
 
 def _places_of_pairs(names: list[str], baseline: str | None) -> tuple[Integers, Integers]:
