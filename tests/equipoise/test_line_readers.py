@@ -255,10 +255,10 @@ def plain_document(kind: str, line: str) -> tuple[str, str]:
     except ValueError:
         raise RefusedError from None
     need(isinstance(content, dict))
-    document = next((content[key] for key in ("id", "_id") if key in content), None)
-    need(type(document) in (int, str) and document != "")
+    identifier = next((content[key] for key in ("id", "_id") if key in content), None)
+    need(type(identifier) in (int, str) and identifier != "")
     need(isinstance(content.get("text"), str))
-    return str(document), content["text"]
+    return str(identifier), content["text"]
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])

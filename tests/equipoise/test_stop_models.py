@@ -278,7 +278,7 @@ def test_egnp_of_one_word_nuggets_is_average_precision(relevant: list[bool]) -> 
     )
     precisions = [sum(relevant[:k]) / k for k in words]
     for model, divisor in (("nuggets", len(words)), ("words", 100)):
-        found = gfrc2(nuggets, sets, patience=100, stop_model=model)["value"].iloc[0]  # type: ignore[arg-type]
+        found = gfrc2(nuggets, sets, patience=100, stop_model=model)["value"].iloc[0]
         assert found == pytest.approx(sum(precisions) / divisor, rel=1e-12)
 
 

@@ -102,7 +102,7 @@ def average_precision(scores: pd.Series, pairs: pd.DataFrame) -> float:
     order = sorted(
         zip(scores.astype(np.float32), pairs["document"], pairs["grade"], strict=True), reverse=True
     )
-    precisions = []
+    precisions: list[float] = []
     for rank, (_, _, grade) in enumerate(order, start=1):
         if grade >= 2:
             precisions.append((len(precisions) + 1) / rank)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,7 +94,7 @@ def against_targets(
 
 
 def one_more_nugget(
-    frame: pd.DataFrame, attributes: Mapping[str, AttributeSet], **settings: float | str
+    frame: pd.DataFrame, attributes: Mapping[str, AttributeSet], **settings: Any
 ) -> pd.DataFrame:
     """EGF in its two factors, as given and with one more nugget of the most frequent group.
 
