@@ -177,7 +177,10 @@ class Notebook:
             except (ValueError, TypeError):
                 wanted = f"{written} with a plain value"
                 raise ValueError(f"{self.name}: {name} is not written as {wanted}") from None
-            yield Parameter(name, written, default, comments.get(statement.end_lineno or 0, ""))
+            # The formatter breaks a long declaration, and its comment is then on a line within.
+            lines = range(statement.lineno, (statement.end_lineno or 0) + 1)
+            texts = [comments[line] for line in lines if line in comments]
+            yield Parameter(name, written, default, " ".join(texts))
 
     def values(self, given: Mapping[str, str], profile: Profile = "full") -> dict[str, Any]:
         """Parameters that differ from their defaults: those typed, and those of the smoke profile.
