@@ -219,13 +219,13 @@ def shared_effect(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     return Evidence(statement, share, low, high, n=conversations, printed=printed_share)
 
 
-def better_for_all(every: Mapping[str, Floats]) -> Evidence:
+def better_for_all(scores_by_topic: Mapping[str, Floats]) -> Evidence:
     """Share of the conversations with an order better for every system than the script, of Table 5.
 
-    ``every``: of `Experiment.every`; the order of the script is the first of all.
+    ``scores_by_topic``: of `Experiment.every`; the order of the script is the first of all.
     """
     exists = []
-    for scores in every.values():
+    for scores in scores_by_topic.values():
         better = (scores > scores[0] + _ROUNDING).all(axis=1)
         exists.append(better.any())
     statement = (

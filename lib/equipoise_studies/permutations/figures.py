@@ -35,8 +35,8 @@ def utterance_blocks(table: pd.DataFrame, scripts: Sequence[Conversation]) -> pd
     for script in scripts:
         structure = script.structure
         if not isinstance(structure, ClassStructure):
-            found = f"topic {script.topic} has a {type(structure).__name__}"
-            raise TypeError(f"{found}, which has no blocks")
+            kind = type(structure).__name__
+            raise TypeError(f"topic {script.topic} has a {kind}, which has no blocks")
         for number, block in enumerate(structure.blocks):
             for utterance in block:
                 rows.append((script.topic, script.queries[utterance], number))
@@ -106,33 +106,38 @@ def sample_size(
     ``stability``: of `equipoise.measures.orders.ranking_stability`. ``errors``: of
     `standard_errors`.
     """
-    left, right = axes
+    agreement_ax, error_ax = axes
     sizes = stability["permutations"]
-    left.plot(sizes, stability["tau"], marker="o", label="mean Kendall tau", color=COLOURS[0])
+    agreement_ax.plot(
+        sizes, stability["tau"], marker="o", label="mean Kendall tau", color=COLOURS[0]
+    )
     style: dict[str, Any] = {"alpha": 0.2, "color": COLOURS[0], "lw": 0}
-    left.fill_between(
+    agreement_ax.fill_between(
         sizes, stability["low"], stability["tau"], label="down to the 5th percentile", **style
     )
-    left.plot(
+    agreement_ax.plot(
         sizes, stability["same"], marker="s", color=COLOURS[1], label="share with the same ranking"
     )
-    left.plot(
+    agreement_ax.plot(
         sizes, stability["best"], marker="^", color=COLOURS[2], label="share with the same best"
     )
-    left.set(
+    agreement_ax.set(
         xscale="log",
         xlabel="Permutations of each conversation",
         ylabel="Agreement with the exact ranking",
     )
-    left.legend(loc="lower right")
+    agreement_ax.legend(loc="lower right")
     for number, (run, part) in enumerate(errors.groupby("run", sort=False)):
-        right.plot(
+        error_ax.plot(
             part["permutations"], part["standard error"], label=run, markersize=4, **look(number)
         )
-    right.set(
-        xscale="log", yscale="log", xlabel=left.get_xlabel(), ylabel="Standard error of the mean"
+    error_ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel=agreement_ax.get_xlabel(),
+        ylabel="Standard error of the mean",
     )
-    right.legend()
+    error_ax.legend()
     for ax in axes:
         ax.xaxis.set_major_formatter("{x:g}")
     return axes

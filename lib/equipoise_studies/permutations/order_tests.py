@@ -65,7 +65,7 @@ def _share_as_large(statistic: Floats) -> float:
 def order_randomisation(
     structures: Mapping[str, ClassStructure],
     orders: Mapping[str, Orders],
-    every: Mapping[str, Floats],
+    scores_by_topic: Mapping[str, Floats],
     rng: np.random.Generator,
     *,
     draws: int = 999,
@@ -79,14 +79,14 @@ def order_randomisation(
     at random (`relabelled`), for each system and conversation apart. Each system keeps the way in
     which its scores depend on one another; what the systems share is lost.
 
-    ``structures``, ``orders`` (shaped (orders, n)), ``every`` (shaped (valid orders, systems), by
-    rank): by topic; the topics of ``every`` are taken.
+    ``structures``, ``orders`` (shaped (orders, n)), ``scores_by_topic`` (shaped (valid orders,
+    systems), by rank): by topic; the topics of ``scores_by_topic`` are taken.
     """
-    systems = next(iter(every.values())).shape[1]
+    systems = next(iter(scores_by_topic.values())).shape[1]
     of_orders = np.zeros(draws + 1)
     of_residual = np.zeros(draws + 1)
     freedom = 0
-    for topic, values in every.items():
+    for topic, values in scores_by_topic.items():
         structure, sampled = structures[topic], orders[topic]
         scores = np.empty((draws + 1, len(sampled), systems))
         scores[0] = values[structure.rank(sampled)]

@@ -45,12 +45,12 @@ def _pooled_changes(script: float, others: Floats) -> Prediction:
     return _with_band(np.clip(scores, 0, 1).ravel())
 
 
-def _without(every: Mapping[str, Floats], system: int) -> dict[str, Floats]:
+def _without(scores_by_topic: Mapping[str, Floats], system: int) -> dict[str, Floats]:
     """Scores by topic of the other systems."""
-    return {topic: np.delete(scores, system, axis=1) for topic, scores in every.items()}
+    return {topic: np.delete(scores, system, axis=1) for topic, scores in scores_by_topic.items()}
 
 
-def widening(every: Mapping[str, Floats], level: float = LEVEL) -> float:
+def widening(scores_by_topic: Mapping[str, Floats], level: float = LEVEL) -> float:
     """By how much a band of pooled changes must be wider, at either end, to hold a share of orders.
 
     Conformalised quantile regression (Romano, Patterson and Candes, 2019): each known system is
@@ -60,7 +60,7 @@ def widening(every: Mapping[str, Floats], level: float = LEVEL) -> float:
     """
     distances = []
     weights = []
-    for scores in every.values():
+    for scores in scores_by_topic.values():
         orders, systems = scores.shape
         for system in range(systems):
             band = _pooled_changes(scores[0, system], np.delete(scores, system, axis=1))
@@ -115,7 +115,7 @@ def _errors(prediction: Prediction, actual: Floats) -> dict[str, float]:
 
 
 def unseen_systems(
-    every: Mapping[str, Floats],
+    scores_by_topic: Mapping[str, Floats],
     systems: Sequence[str],
     observations: Mapping[str, Observed],
     rng: np.random.Generator,
@@ -124,16 +124,16 @@ def unseen_systems(
 ) -> pd.DataFrame:
     """How far predictions of a system's scores are off, each system left out once, by conversation.
 
-    ``every``: of `Experiment.every`, systems in the order of ``systems``; the script has rank 0.
-    ``observations``: what the bootstraps know (`observed`). Returns columns prediction, needs, run,
-    topic, mean (exact), predicted, mean error and sd error (absolute), distance (Wasserstein's),
-    coverage (share of all orders within the predicted band), width.
+    ``scores_by_topic``: of `Experiment.every`, systems in the order of ``systems``; the script has
+    rank 0. ``observations``: what the bootstraps know (`observed`). Returns columns prediction,
+    needs, run, topic, mean (exact), predicted, mean error and sd error (absolute), distance
+    (Wasserstein's), coverage (share of all orders within the predicted band), width.
     """
     rows = []
     for system, run in enumerate(systems):
-        others_by_topic = _without(every, system)
+        others_by_topic = _without(scores_by_topic, system)
         wider = widening(others_by_topic)
-        for topic, scores in every.items():
+        for topic, scores in scores_by_topic.items():
             actual = scores[:, system]
             predictions = {}
             bootstraps = bootstrapped(observations[topic], system, draws, rng)
@@ -148,28 +148,29 @@ def unseen_systems(
 
 def predicted_means(
     scripts: Mapping[str, Mapping[str, float]],
-    every: Mapping[str, Floats],
+    scores_by_topic: Mapping[str, Floats],
     fixed: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Mean over all orders of systems that were run on the script alone, with a band of orders.
 
-    ``scripts``: score of each conversation in the order of the script, by run. ``every``: of
-    `Experiment.every`, of the known systems. ``fixed``: runs that are the same in every order.
-    Returns columns run, script, mean, low, high (of the mean: by no more was the prediction of any
-    of the K known systems off, each left out once; a new one is within in K cases of K + 1), band
-    low, band high (means over conversations; `LEVEL` of the orders are to lie between).
+    ``scripts``: score of each conversation in the order of the script, by run.
+    ``scores_by_topic``: of `Experiment.every`, of the known systems. ``fixed``: runs that are the
+    same in every order. Returns columns run, script, mean, low, high (of the mean: by no more was
+    the prediction of any of the K known systems off, each left out once; a new one is within in K
+    cases of K + 1), band low, band high (means over conversations; `LEVEL` of the orders are to lie
+    between).
     """
-    wider = widening(every)
-    largest_error = _largest_error(every)
+    wider = widening(scores_by_topic)
+    largest_error = _largest_error(scores_by_topic)
     rows = []
     for run, script in scripts.items():
-        script_mean = float(np.mean([script[topic] for topic in every]))
+        script_mean = float(np.mean([script[topic] for topic in scores_by_topic]))
         if run in fixed:
             rows.append((run, *[script_mean] * 6))
             continue
-        mean = _predicted_mean(script, every)
+        mean = _predicted_mean(script, scores_by_topic)
         bands = []
-        for topic, scores in every.items():
+        for topic, scores in scores_by_topic.items():
             band = predicted(script[topic], scores, wider)[CALIBRATED]
             bands.append([band.low, band.high])
         band_ends = np.mean(bands, axis=0)
@@ -188,12 +189,12 @@ def _predicted_mean(script: Mapping[str, float], others: Mapping[str, Floats]) -
     return float(np.mean(means))
 
 
-def _largest_error(every: Mapping[str, Floats]) -> float:
+def _largest_error(scores_by_topic: Mapping[str, Floats]) -> float:
     """The largest error of a predicted mean, each known system left out once."""
-    systems = next(iter(every.values())).shape[1]
+    systems = next(iter(scores_by_topic.values())).shape[1]
     errors = []
     for system in range(systems):
-        script = {topic: scores[0, system] for topic, scores in every.items()}
-        actual = np.mean([scores[:, system].mean() for scores in every.values()])
-        errors.append(abs(_predicted_mean(script, _without(every, system)) - actual))
+        script = {topic: scores[0, system] for topic, scores in scores_by_topic.items()}
+        actual = np.mean([scores[:, system].mean() for scores in scores_by_topic.values()])
+        errors.append(abs(_predicted_mean(script, _without(scores_by_topic, system)) - actual))
     return max(errors)
