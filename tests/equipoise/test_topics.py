@@ -11,7 +11,7 @@ import pytest
 from equipoise.loaders.topics import Topics, read_topics
 from equipoise.problems import InputError
 
-SAID = ["What is throat cancer?", "Is it treatable?", "Tell me about lung cancer."]
+SAID = ["What is asthma?", "Can it be cured?", "Tell me more about bronchitis."]
 CAST_2019 = [
     {
         "number": 31,

@@ -294,7 +294,9 @@ class _Asking:
         for key, rows in table.groupby(["retriever", "question"]):
             self.ranked[key] = rows.sort_values("rank")["document"].tolist()
         questions = self.benchmark.questions.set_index("question")
-        self.recorded_beside = questions[["text", "gold"]].to_dict("index")
+        self.question_texts = questions["text"].astype(str).to_dict()
+        # A record keeps the gold answers, but no text of others: the id stands for the question.
+        self.recorded_beside = questions[["gold"]].to_dict("index")
 
     def questions(self, cell: Cell) -> list[str]:
         """Questions that a cell may ask: of rewritten passages only those that keep their part."""
@@ -318,7 +320,7 @@ class _Asking:
                 label = labels.label(mode, group, self.study.seed, question, document)
             passages.append(Passage(texts[document], label))
 
-        text = str(self.recorded_beside[question]["text"])
+        text = self.question_texts[question]
         if labels is None:
             return self.prompts.answer(text, passages)
 
