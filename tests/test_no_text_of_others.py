@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import project, registry
+from upstream import skip_without
 
 LENGTH = 10
 """Words in a row that are taken for a sentence of somebody."""
@@ -34,6 +35,8 @@ BINARY = {".png", ".gz", ".zip"}
 Hashes = npt.NDArray[np.uint64]
 
 pytestmark = pytest.mark.upstream
+
+skip_without(*registry.entries()["item"].unique())
 
 
 def words_of(text: str) -> list[str]:

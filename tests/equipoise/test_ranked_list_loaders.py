@@ -18,9 +18,9 @@ from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run, read_runs
 from equipoise.measures.gfr import gfr_table
 from equipoise.problems import InputError
-from equipoise_compendium import registry
 from equipoise_studies.pilot import upstream
 from equipoise_studies.pilot.data import Pack, read_pack
+from upstream import skip_without
 
 RUN = "M002 Q0 d1 1 12.5 bm25\nM002 Q0 d2 2 1e-3 bm25\nM003 Q0 d1 1 -4 bm25\n"
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
@@ -229,17 +229,16 @@ def test_no_bytes_break_the_readers(content: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def toy() -> Pack:
-    try:
-        return Pack(
-            upstream.fetch_runs("toy"),
-            upstream.fetch_qrels("toy"),
-            upstream.fetch_memberships("toy"),
-            upstream.fetch_attributes("toy"),
-        )
-    except registry.DataUnreachable as error:
-        pytest.skip(f"the toy set cannot be reached: {error}")
+    skip_without("fairweb")
+    return Pack(
+        upstream.fetch_runs("toy"),
+        upstream.fetch_qrels("toy"),
+        upstream.fetch_memberships("toy"),
+        upstream.fetch_attributes("toy"),
+    )
 
 
+@pytest.mark.upstream
 def test_toy_set_by_hand(toy: Pack) -> None:
     """Topic P001 of toyrun1: doc01 (L2), unjudged, doc02 (L0), doc04 (L1), unjudged.
 

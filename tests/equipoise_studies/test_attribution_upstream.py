@@ -5,19 +5,14 @@ from dataclasses import replace
 import pytest
 
 from equipoise.answer_modes import mode_parts
-from equipoise_compendium import registry
 from equipoise_studies.attribution import design
 from equipoise_studies.attribution.authorship import LabelSet
 from equipoise_studies.attribution.study import Asked, Study
+from upstream import skip_without
 
-FILES = [("nqoracle", "qa_data/nq-open-oracle.jsonl.gz"), ("cocktail", "dataset/nq-utd.zip")]
-ENTRIES = registry.entries().set_index(["item", "path"], drop=False)
-if any(registry.verify(ENTRIES.loc[file]) == "not here" for file in FILES):
-    pytest.skip(
-        "needs the texts of nqoracle and cocktail, in EQUIPOISE_MIRROR or the cache",
-        allow_module_level=True,
-    )
+pytestmark = pytest.mark.upstream
 
+skip_without("nqoracle", "cocktail")
 STUDY = Study.read("replica")
 PLAIN = LabelSet("plain", {"Human": ("Human",), "LLM": ("LLM",)}, "Authors are given.")
 

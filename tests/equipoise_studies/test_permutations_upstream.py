@@ -6,17 +6,18 @@ import pandas as pd
 import pytest
 
 from equipoise.orders.conversations import conversations
-from equipoise_compendium import project, registry
+from equipoise_compendium import project
 from equipoise_studies.permutations import antecedents, rewrites, upstream
+from upstream import skip_without
 
-try:
-    JUDGED, QRELS = upstream.fetch_judged()
-    PASSAGES = upstream.fetch_passages()
-    RUNS = upstream.fetch_rewriting_runs()
-    JUDGED_2020, QRELS_2020 = upstream.fetch_judged_2020()
-    PASSAGES_2020 = upstream.fetch_passages_2020()
-except registry.DataUnreachable as error:
-    pytest.skip(f"needs the texts of CAsT: {error}", allow_module_level=True)
+pytestmark = pytest.mark.upstream
+
+skip_without("cast19", "cast_rewrites", "castsnippets", "case_saac", "cqr_runs", "mele_classes")
+JUDGED, QRELS = upstream.fetch_judged()
+PASSAGES = upstream.fetch_passages()
+RUNS = upstream.fetch_rewriting_runs()
+JUDGED_2020, QRELS_2020 = upstream.fetch_judged_2020()
+PASSAGES_2020 = upstream.fetch_passages_2020()
 
 
 def test_the_real_passages_and_runs_can_be_read() -> None:

@@ -6,22 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from equipoise_compendium import facts, registry
 from equipoise_studies.pilot import upstream
 from equipoise_studies.pilot.data import read_pack
-from equipoise_studies.pilot.facts import TABLES
+from upstream import skip_without
 
-try:
-    RUNS = upstream.fetch_runs("pilot")
-    QRELS = upstream.fetch_qrels("pilot")
-    ATTRIBUTES = upstream.fetch_attributes("pilot")
-    MEMBERSHIPS = upstream.fetch_memberships("pilot")
-except registry.DataUnreachable as error:
-    pytest.skip(f"needs the FairWeb-1 pilot pack: {error}", allow_module_level=True)
+pytestmark = pytest.mark.upstream
 
-
-def test_every_table_is_made_again_with_the_same_bytes() -> None:
-    assert facts.changed("pilot", facts.make(TABLES)) == []
+skip_without("fairweb")
+RUNS = upstream.fetch_runs("pilot")
+QRELS = upstream.fetch_qrels("pilot")
+ATTRIBUTES = upstream.fetch_attributes("pilot")
+MEMBERSHIPS = upstream.fetch_memberships("pilot")
 
 
 def test_the_pack_of_the_facts_is_the_upstream_one() -> None:

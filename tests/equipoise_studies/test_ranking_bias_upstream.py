@@ -23,27 +23,11 @@ from equipoise_studies.ranking_bias.substitution import (
 )
 from equipoise_studies.ranking_bias.upstream import collection, gender_pairs
 from equipoise_studies.systems.rankers import best, bm25_scores
+from upstream import skip_without
 
-ITEMS = ("cds", "cocktail", "cpjku", "genderbias_ir", "grepbiasir", "nqoracle")
+pytestmark = pytest.mark.upstream
 
-
-def absent_items() -> list[str]:
-    """Items of which a file is neither in the cache nor in the mirror."""
-    entries = registry.entries()
-    absent = []
-    for item in ITEMS:
-        files = entries[entries["item"] == item]
-        places = {registry.verify(file) for _, file in files.iterrows()}
-        if not places <= {"cache", "mirror"}:
-            absent.append(item)
-    return absent
-
-
-if absent_items():
-    pytest.skip(
-        f"upstream files are not on this machine: {', '.join(absent_items())}",
-        allow_module_level=True,
-    )
+skip_without("cds", "cocktail", "cpjku", "genderbias_ir", "grepbiasir", "nqoracle")
 
 
 def test_grepbiasir_has_117_queries_and_702_documents_in_triples() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from equipoise_compendium import facts, project, registry
+from equipoise_compendium import project, registry
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.satisfaction import record
 from equipoise_studies.satisfaction.data import (
@@ -15,9 +15,9 @@ from equipoise_studies.satisfaction.data import (
     drawn_dialogues,
     load_relabelled,
 )
-from equipoise_studies.satisfaction.facts import TABLES
 from equipoise_studies.satisfaction.readings import READ, readings
 from equipoise_studies.satisfaction.study import Study
+from upstream import skip_without
 
 REPLICA = Study.read("replica")
 
@@ -122,15 +122,9 @@ def test_a_plan_without_data_says_what_lacks() -> None:
         assert registry.MIRROR_VARIABLE in lacks
 
 
-def test_facts_are_made_again_from_the_texts() -> None:
-    table = registry.entries()
-    needed = table[table["item"].isin(["uss", "asap", "use_relabel"])]
-    sources = pd.read_csv(project.root() / "data/facts/satisfaction/sources.csv")["source"]
-    needed = needed[("registry:" + needed["item"] + "/" + needed["path"]).isin(sources)]
-    places = [registry.verify(entry) for _, entry in needed.iterrows()]
-    if not set(places) <= {"cache", "mirror"}:
-        pytest.skip("the dialogues of chapter 3 are not on this machine: set EQUIPOISE_MIRROR")
-    assert facts.changed("satisfaction", facts.make(TABLES)) == []
+@pytest.mark.upstream
+def test_facts_are_those_of_the_texts() -> None:
+    skip_without("uss", "asap", "use_relabel")
     for name in COLLECTIONS:
         with_texts, of_facts = REPLICA.turned_texts(name), REPLICA.test_sets[name]
         assert with_texts.digest() == of_facts.digest()
