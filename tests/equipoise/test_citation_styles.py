@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -282,26 +281,3 @@ def test_a_citation_of_nothing_is_out_of_range_and_a_broken_sentence_is_refused(
         InputError, match=r"sentence 2: found 'So\.', wanted an object with text and citations"
     ):
         read_answer_files(["x.jsonl"], "qrels")
-
-
-def test_the_worked_examples_of_alce(tmp_path: Path) -> None:
-    mirror = os.environ.get("EQUIPOISE_MIRROR", "")
-    path = Path(mirror, "alce", "prompts", "asqa_default.json")
-    if not path.is_file():
-        pytest.skip("ALCE's examples are not in the folder that EQUIPOISE_MIRROR names")
-    with pytest.raises(ValueError, match="wanted --qrels"):
-        read_answer_files([str(path)])
-    content = json.loads(path.read_text())
-    for one in content["demos"]:
-        for number, document in enumerate(one["docs"]):
-            document["answers_found"] = [number == 0]
-    marked = tmp_path / "marked.json"
-    marked.write_text(json.dumps(content))
-    with pytest.warns(Note, match="relevant are the documents in which ALCE found a gold answer"):
-        table = read_answer_files([str(marked)])
-    assert table["relevant"].tolist() == [(1,)] * 4
-    assert table["question"].iloc[0] == "Which_is_the_most_rainy_place_on_earth?"
-    with pytest.warns(Note, match="read as bracket in 4 of 4 answers"):
-        scores = score_attribution(table, resamples=49).set_index("measure")["value"]
-    first = ["[1]" in one["answer"] for one in content["demos"]]
-    assert scores["recall"] == sum(first) / 4

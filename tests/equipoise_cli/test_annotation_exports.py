@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -465,18 +464,3 @@ def test_from_an_export_to_gfrc2_in_two_commands(
         "no such column"
         in called("nuggets", "d.jsonl", "--attributes", "sets.yaml", "--labels", "n.csv").stderr
     )
-
-
-def test_the_samples_of_doccano() -> None:
-    mirror = Path(os.environ.get("EQUIPOISE_MIRROR", ""), "doccano/tests/data/labeling")
-    if not mirror.is_dir():
-        pytest.skip("doccano's samples are not in the folder that EQUIPOISE_MIRROR names")
-    meaning = {"LOC": "12", "PER": "13", "ORG": "14"}
-    rows = [(label, "1", "large") for pair in meaning.items() for label in pair]
-    labels = pd.DataFrame(rows, columns=["label", "level", "SIZE"])
-    new = read_export(mirror / "labeling_text_label.jsonl", ONE, labels=labels)
-    with pytest.warns(Note, match="1 of 2 tasks are not annotated"):
-        first = read_export(mirror / "labeling.jsonl", ONE, labels=labels, annotator="1")
-    old = read_export(mirror / "labeling.jsonl", ONE, labels=labels, annotator="2")
-    assert old.drop(columns="run").equals(new.drop(columns="run"))
-    assert len(first) == 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -207,44 +206,6 @@ def test_a_run_of_ikat_takes_what_the_user_says_from_the_topics(tmp_path: Path) 
         InputError, match=r"found turn '1-1_1', wanted a turn of .*other\.json, such as 7_1, 7_2"
     ):
         read_chats(path, topics=other)
-
-
-@pytest.mark.parametrize(
-    ("words", "conversations", "opening"),
-    [
-        (
-            ["ikat/2024/data/2024_test_topics.json"],
-            17,
-            "##### 0 2024_test_topics\n### U1\nI'm thinking about traveling",
-        ),
-        (
-            ["ikat/2024/scripts/run_validation/tests/data/sample_run.json"],
-            17,
-            "##### 0 sample_run\n### U1\nI'm thinking",
-        ),
-        (
-            ["mtrag/scripts/evaluation/sample_data/responses-10.jsonl"],
-            2,
-            "##### dd6b6ffd177f2b311abe676261279d2f",
-        ),
-    ],
-)
-def test_the_samples_of_the_collections(
-    words: list[str], conversations: int, opening: str, tmp_path: Path
-) -> None:
-    mirror = Path(os.environ.get("EQUIPOISE_MIRROR", ""))
-    if not (mirror / words[0]).is_file():
-        pytest.skip("the samples are not in the folder that EQUIPOISE_MIRROR names")
-    topics = (
-        ["--topics", str(mirror / "ikat/2024/data/2024_test_topics.json")]
-        if "run" in words[0]
-        else []
-    )
-    result = called("transcripts", str(mirror / words[0]), *topics, "-o", str(tmp_path / "out.txt"))
-    assert f"{conversations} conversations written" in result.stderr
-    text = (tmp_path / "out.txt").read_text()
-    assert text.startswith(opening)
-    assert len(parse_transcripts(text, "", {})) == conversations
 
 
 # --- what is refused ------------------------------------------------------------------------------

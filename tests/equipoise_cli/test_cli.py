@@ -173,14 +173,3 @@ def test_data_list_and_unknown_items() -> None:
     assert any(line.startswith("fairweb ") for line in result.output.splitlines())
     result = run("data", "verify", "nothing")
     assert (result.exit_code, "there are" in result.output) == (2, True)
-
-
-def test_data_verify_and_fetch_from_the_mirror() -> None:
-    from equipoise_compendium import registry
-
-    if registry.mirror_folder() is None:
-        pytest.skip("no mirror: set EQUIPOISE_MIRROR to try fetching from it")
-    result = run("data", "verify", "fairweb")
-    assert result.exit_code == 0
-    assert "38 files  mirror" in result.output or "38 files  cache" in result.output
-    assert run("data", "fetch", "fairweb").exit_code == 0

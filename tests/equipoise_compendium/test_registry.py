@@ -184,11 +184,3 @@ def test_the_committed_registry_pins_every_file() -> None:
     )
     assert table["licence"].ne("").all()
     assert table["bytes"].astype(int).gt(0).all()
-
-
-def test_what_is_on_this_machine_is_undamaged() -> None:
-    if registry.mirror_folder() is None:
-        pytest.skip("no mirror: set EQUIPOISE_MIRROR to check the files in it")
-    states = [registry.verify(row) for _, row in registry.entries().iterrows()]
-    assert "damaged" not in states
-    assert "not here" not in states

@@ -103,16 +103,6 @@ def test_up_sampling_needs_a_number() -> None:
         estimators.up_sampled([True], 0, np.random.default_rng(1))
 
 
-def test_prompts_are_those_that_the_thesis_prints() -> None:
-    paper = project.root() / "papers" / "001_5b5e280377e2ee8c.txt"
-    if not paper.is_file():
-        pytest.skip("the text of the thesis is not on this machine")
-    printed = " ".join(paper.read_text().replace("**", "").split())
-    folder = project.root() / "data" / "studies" / "satisfaction"
-    for name in ("few-shot", "counterfactual"):
-        assert " ".join((folder / f"{name}-prompt.txt").read_text().split()) in printed
-
-
 def test_a_prompt_is_filled_once_and_shows_labels_in_order(tmp_path: Path) -> None:
     study = Study.read("replica").estimators["few-shot"]
     assert study.prompt is not None

@@ -1,0 +1,128 @@
+"""Guards what is said of the papers against their texts, where these are beside the mirror."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from equipoise.attributes import read_attributes
+from equipoise.loaders.transcripts import (
+    nugget_frame,
+    parse_transcripts,
+    turn_frame,
+)
+from equipoise.nuggets import nugget_table, read_nuggets
+from equipoise.problems import InputError
+from equipoise_cli.loaders.fairweb_conversations import parse_fairweb
+from equipoise_compendium import project
+from equipoise_compendium.claims import stated
+
+pytestmark = pytest.mark.upstream
+
+
+MIRROR = os.environ.get("EQUIPOISE_MIRROR", "")
+PAPERS = Path(MIRROR).parent / "papers"
+if not MIRROR or not PAPERS.is_dir():
+    pytest.skip(
+        "the papers' texts, which are not published here, are not beside the mirror",
+        allow_module_level=True,
+    )
+
+
+def paper(number: str) -> str:
+    """The text of a paper, by the number that its file begins with."""
+    (path,) = PAPERS.glob(f"{number}_*.txt")
+    return path.read_text(encoding="utf-8")
+
+
+def figure_5() -> tuple[str, str]:
+    """The transcripts of Bing and of Google, which the paper's text interleaves."""
+    text = paper("000")
+    text = text[text.index("##### M002") : text.index("Figure 5:")]
+    opening, bing = (part for part in re.split(r"(?=##### M002)", text) if part)
+    bing, left_out, rest = bing.partition("[A 452-word response")
+    return bing, opening + left_out + rest
+
+
+def test_every_word_count_of_the_printed_bing_transcript_is_what_we_count() -> None:
+    sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
+    bing, _ = figure_5()
+    (conversation,) = parse_transcripts(
+        bing, "bing-1", sets
+    )  # refuses a wc= that the text contradicts
+    assert bing.count("wc=") == sum(
+        line.annotation is not None for turn in conversation.turns for line in turn.lines
+    )
+    counted = nugget_table(nugget_frame([conversation], sets), sets)
+    kept = read_nuggets(project.data("conversations", "M002.csv"), sets)
+    ours = kept.conversations["run"].to_numpy()[kept.conversation] == "bing-1"
+    for name in ("turn", "start", "end", "level"):
+        np.testing.assert_array_equal(getattr(counted, name), getattr(kept, name)[ours])
+    for name, members in kept.memberships.items():
+        np.testing.assert_allclose(counted.memberships[name], members[ours])
+    boundaries = pd.read_csv(project.data("conversations", "M002_turns.csv"))
+    pd.testing.assert_frame_equal(
+        turn_frame([conversation]),
+        boundaries[boundaries["run"] == "bing-1"].reset_index(drop=True),
+        check_dtype=False,
+    )
+
+
+def test_the_printed_google_transcript_does_not_hold_all_the_words_that_its_counts_count() -> None:
+    """Its first answer is left out, and the figure's text of the second has not the words between its two counts."""
+    sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
+    _, google = figure_5()
+    with pytest.raises(InputError) as caught:
+        parse_transcripts(google, "google-1", sets)
+    assert [problem.column for problem in caught.value.problems] == ["wc"] * google.count("wc=")
+    (conversation,) = parse_transcripts(re.sub(r"\nwc=[^\n]*", "", google), "google-1", sets)
+    counted = nugget_table(nugget_frame([conversation], sets), sets)
+    kept = read_nuggets(project.data("conversations", "M002.csv"), sets)
+    ours = kept.conversations["run"].to_numpy()[kept.conversation] == "google-1"
+    np.testing.assert_array_equal(
+        counted.level[counted.level > 0], kept.level[ours & (kept.level > 0)]
+    )
+    asked, answered = turn_frame([conversation])["end"].to_numpy()[:2]
+    assert answered - asked == 452  # as the figure says of itself
+
+
+def test_every_position_of_the_printed_org_run_is_what_we_count() -> None:
+    text = next(
+        line
+        for line in paper("003").splitlines()
+        if line.startswith("<R112>") and line.endswith("</R112>")
+    )
+    balloons = re.findall(r"WC=(\d+)-(\d+), L2", text)
+    bare = re.sub(r"WC=\d+-\d+, L2, h=\d+ \(G\d\), s?he \(G\d\)?", "", text)
+    (conversation,) = parse_fairweb(bare, "ORG-CS-D-MN-1", marks="word")
+    words = " ".join(line.text for turn in conversation.turns for line in turn.lines).split()
+    for start, end in balloons:
+        name_and_url = words[int(start) - 1 : int(end)]
+        assert [word.startswith("https://") for word in name_and_url] == [False, False, True]
+    boundaries = pd.read_csv(project.data("conversations", "R112_turns.csv"))
+    pd.testing.assert_frame_equal(
+        turn_frame([conversation]),
+        boundaries[boundaries["run"] == "ORG-CS-D-MN-1"].reset_index(drop=True),
+        check_dtype=False,
+    )
+
+
+def test_quotes_of_chapter_5_are_the_thesis_s_words() -> None:
+    text = re.sub(r"\*", "", " ".join(paper("001").split()))
+    claims = stated("thesis")
+    of_chapter = claims[claims.index.str.match(r"5\.|placebo")]
+    assert len(of_chapter) > 20
+    for name, quote in of_chapter["quote"].items():
+        assert quote in text, name
+
+
+def test_prompts_are_those_that_the_thesis_prints() -> None:
+    text = " ".join(paper("001").replace("**", "").split())
+    folder = project.root() / "data" / "studies" / "satisfaction"
+    for name in ("few-shot", "counterfactual"):
+        assert " ".join((folder / f"{name}-prompt.txt").read_text().split()) in text
