@@ -241,7 +241,7 @@ def test_terms_counted_on_a_cluster_that_loses_a_worker_are_the_same(tmp_path: P
 
 
 def test_notebooks_are_refused_workers_with_many_threads() -> None:
-    with local_cluster(n_workers=1, threads_per_worker=2, processes=False) as address:
+    with local_cluster(n_workers=1, threads_per_worker=2) as address:
         with pytest.raises(ValueError, match="2 threads; notebooks need workers with one"):
             cluster(address, single_threaded=True).__enter__()
         with cluster(address) as executor:
