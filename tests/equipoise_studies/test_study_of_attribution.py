@@ -166,9 +166,11 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     assert scored.groupby("benchmark").size().to_dict() == {
         name: 3 * QUESTIONS * n for name, n in cells.items()
     }
-    of_lists = {line["question"]: line for line in lists("dpr", 1)}
+    # A question is called by its place in the file.
+    of_lists = {f"q{place}": line for place, line in enumerate(lists("dpr", 1), start=1)}
     for row in scored[scored["retriever"] == "uniCOIL"].itertuples():
-        marks = [passage["has_answer"] for passage in of_lists[row.text]["ctxs"]]
+        line = of_lists[row.question]
+        marks = [passage["has_answer"] for passage in line["ctxs"]]
         assert sum(marks) == 1
         assert len(row.shown) == row.k
     _, again = run(config)
