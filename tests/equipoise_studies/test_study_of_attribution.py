@@ -167,7 +167,7 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
         name: 3 * QUESTIONS * n for name, n in cells.items()
     }
     # A question is called by its place in the file.
-    of_lists = {f"q{place}": line for place, line in enumerate(lists("dpr", 1), start=1)}
+    of_lists = {f"q{place}": line for place, line in enumerate(lists("dpr", 1))}
     for row in scored[scored["retriever"] == "uniCOIL"].itertuples():
         line = of_lists[row.question]
         marks = [passage["has_answer"] for passage in line["ctxs"]]
