@@ -45,8 +45,8 @@ def _text(value: Any) -> str | None:
     if isinstance(value, Mapping):
         pairs = []
         for name, item in value.items():
-            written = "+".join(item) if isinstance(item, tuple) else repr(item)
-            pairs.append(f"{name}:{written}")
+            text = "+".join(item) if isinstance(item, tuple) else repr(item)
+            pairs.append(f"{name}:{text}")
         return ",".join(pairs)
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
