@@ -32,9 +32,10 @@ def add_transcripts(
         sign, *words = line.split() or [""]
         if sign == "#####":
             names.add(tuple(words[:2]))
-    new_transcripts = [
-        transcript for transcript in transcripts if (transcript.topic, transcript.run) not in names
-    ]
+    new_transcripts = []
+    for transcript in transcripts:
+        if (transcript.topic, transcript.run) not in names:
+            new_transcripts.append(transcript)
     if new_transcripts:
         if not content.endswith(b"\n"):
             content += b"\n"
