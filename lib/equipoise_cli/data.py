@@ -16,11 +16,11 @@ def data() -> None:
     """Upstream data: the registry, and what of it is on this machine."""
 
 
-def _refuse_unknown(names: Iterable[str], choices: list[str], what: str) -> None:
+def _refuse_unknown(names: Iterable[str], choices: list[str], noun: str) -> None:
     """Refuse names that are no choice, and say what there is."""
     unknown = sorted(set(names) - set(choices))
     if unknown:
-        raise click.BadParameter(f"no {what} {', '.join(unknown)}; there are {', '.join(choices)}")
+        raise click.BadParameter(f"no {noun} {', '.join(unknown)}; there are {', '.join(choices)}")
 
 
 def _files_of(items: tuple[str, ...]) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -27,6 +28,9 @@ from equipoise_cli.shared import (
     write,
 )
 from equipoise_cli.tables import axes, check_figure, drawn
+
+if TYPE_CHECKING:
+    from equipoise_cli.loaders.held_files import Kind
 
 BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
 GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"})
@@ -96,6 +100,7 @@ def score_ranking_bias(
     from equipoise_cli.parquet_folders import count_parts
 
     files = list(chain.from_iterable(map(run_files, runs)))
+    # All inputs are read before one is refused, so that the faults of all are told.
     reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, files)]
     if background in ("collection", "own"):
         reads.append(lambda: background)
@@ -121,6 +126,22 @@ def score_ranking_bias(
     write({output: with_ends(table)})
 
 
+def _refuse_without_membership(names: set[str]) -> None:
+    """Refuse targets and kinds of attribute sets that have no memberships."""
+    if names:
+        raise click.UsageError(
+            "every attribute set needs a --membership of its NAME; "
+            f"none for {', '.join(sorted(names))}"
+        )
+
+
+def _refuse_kinds(kinds: Iterable[str]) -> None:
+    """Refuse kinds of groups that there are none of."""
+    wrong_kinds = sorted(set(kinds) - {"ordinal", "nominal"})
+    if wrong_kinds:
+        raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong_kinds)}")
+
+
 def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
     """Score one run, and what was seen of it.
 
@@ -132,6 +153,24 @@ def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
 
     with gathered() as coverages:
         return gfr_table(read_run(run, name), **arguments), coverages
+
+
+def _score_runs(
+    files: list[Path], names: list[str], arguments: dict[str, Any], executor: Any
+) -> Any:
+    """The scores of all runs in one table, each run scored by itself."""
+    import pandas as pd
+
+    from equipoise.coverage import judge
+    from equipoise_cli.parquet_folders import run_each
+
+    tasks = [(file, name, arguments) for file, name in zip(files, names, strict=True)]
+    tables = []
+    for table, coverages in run_each(_score_run, tasks, executor, "run"):
+        tables.append(table)
+        # What a run showed may have been gathered elsewhere: here it joins that of the others.
+        judge(coverages)
+    return pd.concat(tables, ignore_index=True)
 
 
 @score.command(
@@ -206,31 +245,20 @@ def score_gfr(
     kind_of = named(kinds, "--kind")
     inputs = [*runs, qrels, *membership_of.values(), *target_of.values(), attributes]
     refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
-    import pandas as pd
-
     from equipoise.attributes import read_attributes
-    from equipoise.coverage import judge
     from equipoise.loaders.trec import run_files
     from equipoise.problems import together
     from equipoise_cli.loaders.held_files import read_groups, read_judgements, run_names
     from equipoise_cli.parquet_folders import cluster as connect
-    from equipoise_cli.parquet_folders import run_each
 
-    without_membership = sorted((target_of.keys() | kind_of.keys()) - membership_of.keys())
-    if without_membership:
-        names_without = ", ".join(without_membership)
-        raise click.UsageError(
-            f"every attribute set needs a --membership of its NAME; none for {names_without}"
-        )
-    wrong_kinds = sorted(set(kind_of.values()) - {"ordinal", "nominal"})
-    if wrong_kinds:
-        raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong_kinds)}")
+    _refuse_without_membership({*target_of, *kind_of} - membership_of.keys())
+    _refuse_kinds(kind_of.values())
     files = list(chain.from_iterable(map(run_files, runs)))
     sets = read_attributes(attributes) if attributes else {}
     reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
     for name, path in membership_of.items():
-        kind = cast("Literal['nominal', 'ordinal']", kind_of.get(name, "nominal"))
-        reads.append(partial(read_groups, path, name, kind, target_of.get(name, ""), sets))
+        kind, target = kind_of.get(name, "nominal"), target_of.get(name, "")
+        reads.append(partial(read_groups, path, name, cast("Kind", kind), target, sets))
     names, options["qrels"], *groups = together(reads)
     options["attributes"] = {}
     options["memberships"] = {}
@@ -240,12 +268,8 @@ def score_gfr(
         click.echo(plain(f"seen: {attribute_set}"), err=True)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        tasks = [(file, name, options) for file, name in zip(files, names, strict=True)]
-        tables = []
-        for table, coverages in run_each(_score_run, tasks, executor, "run"):
-            tables.append(table)
-            judge(coverages)
-    write({output: with_ends(pd.concat(tables, ignore_index=True))})
+        scores = _score_runs(files, names, options, executor)
+    write({output: with_ends(scores)})
 
 
 @score.command(
@@ -299,7 +323,7 @@ def score_attribution(
     Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard
     error, say of each CAB whether its interval decides it, and else how many questions would.
     """
-    check_figure(figure)
+    check_figure(figure)  # before anything is read
     from equipoise_cli.loaders.rag_answers import paths
 
     outputs = {"-o": (output, SCORES), "--figure": (figure, DRAWING)}
@@ -331,6 +355,7 @@ def _score_answers(
     from equipoise_cli.loaders.rag_answers import paths, read_answer_files, run_name
 
     run = run_name(answers)
+    # A folder may hold more answers than memory does; of each, only the scores come back.
     has_folder = any(Path(path).is_dir() for path in paths(answers))
     if executor is None and not has_folder:
         table = read_answer_files(answers, qrels, authors)
