@@ -127,6 +127,7 @@ def compare(
         table = table[table["attribute"] == attribute]
         if table.empty:
             raise click.BadParameter(f"no scores of the attribute set {attribute}")
+    # With --by there are several comparisons, each of which would be a figure.
     if figure is not None and options["by"]:
         raise click.UsageError(
             "a figure is of one comparison: choose one by --attribute, without --by"
@@ -243,6 +244,7 @@ def discriminate(
     from equipoise.loaders.scores import read_scores
     from equipoise.statistics import discriminative_power, share_significant
 
+    # Every pair of runs by each measure: the curves are of these, the shares are counted in them.
     p_values = discriminative_power(read_scores(scores), **options)
     figures = {}
     if figure is not None:

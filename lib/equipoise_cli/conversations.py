@@ -17,6 +17,7 @@ from equipoise_cli.shared import FILE, FORCE, notebook_name, samples, takes_outp
 
 ENDPOINT_OPTIONS = ("key_variable", "timeout", "tries", "pause")
 ENDPOINT = "equipoise_studies.systems.endpoint"
+# They stand here too, so that --help imports no loader.
 FORMS = ["fairweb", "harvest", "openai", "sharegpt", "wildchat", "mtrag", "ikat", "ikat-run"]
 
 
@@ -83,21 +84,24 @@ def harvest(
     from equipoise_studies.systems.endpoint import Endpoint, Sampling
 
     endpoint_options = {name: options.pop(name) for name in ENDPOINT_OPTIONS}
+    server = Endpoint(endpoint, model, **endpoint_options)
+    sampling = Sampling(**options)  # the options that are not of the endpoint
     try:
         n_asked = harvesting.harvest(
             harvesting.read_topics(topics),
-            Endpoint(endpoint, model, **endpoint_options),
+            server,
             output,
             trials=trials,
             rounds=rounds,
             session=session,
             parallel=parallel,
-            sampling=Sampling(**options),
+            sampling=sampling,
             note=note,
             progress=partial(tqdm, unit="session", file=sys.stderr),
         )
     except harvesting.HarvestError as error:
         raise click.ClickException(str(error)) from None
+    # The record is read again, with the turns that were recorded before.
     turns = read_harvest(output)
     if transcripts is not None:
         _add(transcripts, harvest_transcripts(turns), force)
@@ -199,6 +203,7 @@ def nuggets(
     meanings = None if labels is None else read_labels(labels, sets)
 
     def read(file: Path) -> pd.DataFrame:
+        # A transcript says levels and groups in lines of its own, and needs no labels.
         if form == "transcript" or (form == "auto" and not is_export(file)):
             return nugget_frame(read_transcripts(file, sets), sets, units=units)
         return read_export(

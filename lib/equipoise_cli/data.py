@@ -93,6 +93,7 @@ def data_facts(studies: tuple[str, ...], check: bool) -> None:
 
     from equipoise_compendium import facts, registry
 
+    # Found by their files: a study with a facts.py of its own needs no entry anywhere.
     studies_with_facts = _studies_with_facts()
     _refuse_unknown(studies, studies_with_facts, "facts of")
     faults = []
@@ -123,7 +124,7 @@ def _write_facts(study: str, files: Mapping[str, bytes], changed_names: list[str
     folder = project.root() / "data" / "facts" / study
     folder.mkdir(parents=True, exist_ok=True)
     contents = {}
-    faults = []
+    faults = []  # a file is removed by its owner, not by us
     for name in changed_names:
         if name in files:
             contents[folder / name] = files[name]

@@ -114,6 +114,7 @@ def check() -> None:
     from equipoise_compendium import build as builder
     from equipoise_compendium.site import pages
 
+    # Both are told, whatever the first finds.
     fail(builder.check() + pages.check())
     click.echo("Every report is up to date, and no status has fallen.")
 
@@ -202,7 +203,7 @@ def lab(arguments: tuple[str, ...]) -> None:
     """Open JupyterLab at the notebooks; ARGUMENTS behind -- go to it."""
     from equipoise_compendium import project
 
-    if find_spec("jupyterlab") is None:
+    if find_spec("jupyterlab") is None:  # the front door says which extra brings it
         raise ModuleNotFoundError("no JupyterLab", name="jupyterlab")
     # Its file browser shows the clone, so that reports, variants too, are within reach.
     options = [

@@ -72,6 +72,7 @@ def _show_seen(nuggets: NuggetTable, patience: float) -> None:
             "late": (nuggets.level > 0) & (nuggets.end > patience),
         }
     )
+    # Past the patience of all users, a nugget counts as little as none.
     n_relevant, n_late = int(rows["relevant"].sum()), int(rows["late"].sum())
     is_useful = rows.groupby(["conversation", "turn"])["relevant"].any()
     message = (
@@ -111,6 +112,7 @@ def _read_table(
     sets, names = _sets_to_score(attributes, select)
     if cluster is not None:
         raise click.UsageError(f"--cluster scores a folder of files; {nuggets} is one file")
+    # All sets of the file are its columns, also those that are not scored.
     table = read_nuggets(nuggets, sets, names)
     _show_seen(table, patience)
     return table, {name: sets[name] for name in names}
@@ -170,6 +172,7 @@ def score_gfrc(
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
     """
+    # Scores of a folder of nugget tables are a folder of the same layout.
     kind = FOLDER if nuggets.is_dir() else SCORES
     refuse_outputs({"-o": (output, kind)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc import gfrc
@@ -243,6 +246,7 @@ def score_gfrc2(
         scores = pd.concat([scores, gfrc(table, sets, **gfrc_options)], ignore_index=True)
     tables = {output: with_ends(scores)}
     if clusters is not None or factors is not None:
+        # Both options are of scores, and not of the users who leave.
         leaving_options = options.copy()
         for name in ("unserved", "by_group"):
             del leaving_options[name]

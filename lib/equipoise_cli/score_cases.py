@@ -106,10 +106,11 @@ def score_tree(
 
     def score_path(table: Any, groups: Any) -> Any:
         scores = gfrc2(table, groups, **options)
-        if compare:
+        if compare:  # with the options that both measures take
             scores = pd.concat([scores, gfrc(table, groups, **gfrc_options)], ignore_index=True)
         return scores
 
+    # Every path from the first round to a last one is scored as a conversation.
     path_scores = tree_scores(rounds, nugget_rows, sets, score_path, shares)
     tables = {output: worst_cases(path_scores, "path", **case_options)}
     if paths is not None:
@@ -191,7 +192,7 @@ def score_outcomes(
         raise click.UsageError(
             "--known says what there is, --names where to write what is not: give both"
         )
-    with tells_what_was_seen(0.5):
+    with tells_what_was_seen(0.5):  # the default of --least-seen, which is no option here
         turns_of_records = together(partial(read_harvest, file) for file in records)
         turns = pd.concat(turns_of_records, ignore_index=True)
         tables = {output: outcomes.outcome_intervals(turns, **options)}

@@ -260,6 +260,7 @@ def score_gfr(
         kind, target = kind_of.get(name, "nominal"), target_of.get(name, "")
         reads.append(partial(read_groups, path, name, cast("Kind", kind), target, sets))
     names, options["qrels"], *groups = together(reads)
+    # With them the options are the arguments of the measure, and a task needs no other.
     options["attributes"] = {}
     options["memberships"] = {}
     for table, attribute_set in groups:
@@ -338,6 +339,7 @@ def score_attribution(
     if figure is not None:
         tables[figure] = _figure_of_bias(scores, by, favoured, difference, figure)
     write(tables)
+    # Said last, where a reader of the terminal looks first.
     sentences = attribution.verdicts(
         scores, by=by, favoured=favoured, level=options["level"], difference=difference
     )

@@ -65,6 +65,7 @@ def score_crbo(
 
     There is a row per topic; their means have an empty topic.
     """
+    # Neither run of a pair may be written over.
     files = list(chain.from_iterable(pairs))
     refuse_outputs({"-o": (output, SCORES)}, [*files, ids], force=force)
     import pandas as pd

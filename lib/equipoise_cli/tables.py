@@ -60,6 +60,7 @@ def as_text(table: Any) -> str:
     columns = []
     rows = [list(map(str, table.columns)), *_rows(table)]
     for texts, is_number in zip(zip(*rows, strict=True), _is_number(table), strict=True):
+        # Escaped before they are measured, or a control character would shift its line.
         cells = [plain(text) for text in texts]
         width = max(map(len, cells))
         adjust = str.rjust if is_number else str.ljust

@@ -37,7 +37,7 @@ def add_transcripts(
         if (transcript.topic, transcript.run) not in names:
             new_transcripts.append(transcript)
     if new_transcripts:
-        if not content.endswith(b"\n"):
+        if not content.endswith(b"\n"):  # as some editors leave it
             content += b"\n"
         write_files({path: content + format_transcripts(new_transcripts).encode()})
     return len(new_transcripts), len(transcripts) - len(new_transcripts)
