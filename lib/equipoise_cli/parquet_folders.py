@@ -117,9 +117,11 @@ def _count_part(
     # with SciPy, which other scores do without
     from equipoise.measures.ranking_bias.terms import count_terms
 
-    tables = tqdm(document_tables(source), unit="chunk", file=sys.stderr, disable=None)
-    if documents is not None:
-        tables = (table[table["document"].isin(documents)] for table in tables)
+    chunks = tqdm(document_tables(source), unit="chunk", file=sys.stderr, disable=None)
+    if documents is None:
+        return count_terms(chunks, terms, tokens=tokens)
+    # Chunk by chunk, so that no more than one is in memory.
+    tables = (chunk[chunk["document"].isin(documents)] for chunk in chunks)
     return count_terms(tables, terms, tokens=tokens)
 
 
