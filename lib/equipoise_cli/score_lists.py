@@ -102,7 +102,7 @@ def score_ranking_bias(
     files = list(chain.from_iterable(map(run_files, runs)))
     # All inputs are read before one is refused, so that the faults of all are told.
     reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, files)]
-    if background in ("collection", "own"):
+    if background in ("collection", "own"):  # a word, and no file to read
         reads.append(lambda: background)
     else:
         reads.append(partial(read_run, background))
