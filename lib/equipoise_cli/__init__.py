@@ -36,17 +36,50 @@ def _to_install(error: ModuleNotFoundError) -> str:
     from importlib.metadata import requires
 
     module = (error.name or "").partition(".")[0]
-    name = {"sklearn": "scikit-learn", "Stemmer": "pystemmer"}.get(module, module.replace("_", "-"))
+    if not module:
+        return str(error)
+    # Two packages are not called as the module that they bring.
+    package_of = {"sklearn": "scikit-learn", "Stemmer": "pystemmer"}
+    package = package_of.get(module, module.replace("_", "-"))
     for requirement in requires("equipoise") or []:
-        found = re.match(rf"{re.escape(name)}\b.*extra == .(\w+).", requirement)
-        if module and found:
-            return f"this needs {name}: python -m pip install 'equipoise[{found[1]}]'"
+        extra = re.match(rf"{re.escape(package)}\b.*extra == .(\w+).", requirement)
+        if extra:
+            return f"this needs {package}: python -m pip install 'equipoise[{extra[1]}]'"
     return str(error)
+
+
+def _refused(message: str) -> click.UsageError:
+    """An error of one sentence, safe to show and of bounded length."""
+    return click.UsageError(shortened(plain(message), _LONGEST))
+
+
+def _file_error(error: OSError) -> str:
+    """What the system says of a file, by the file's name."""
+    if error.errno is None:
+        return str(error)
+    return f"{error.filename or 'standard output'}: {reason(error)}"
+
+
+def _value_error(error: ValueError | KeyError) -> str:
+    """What is wrong with a value; a KeyError would put its message in quotes."""
+    message = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+    if "embedded null" in message:
+        return "a name with a NUL character"
+    return message
+
+
+def _show_problems(error: InputError) -> None:
+    """Every problem of the input on standard error, then how many there are."""
+    for line in error.told():
+        click.echo(f"error: {line}", err=True)
+    count = len(error.problems)
+    problems = "problems" if count > 1 else "problem"
+    click.echo(f"{count} {problems} in the input; nothing was written.", err=True)
 
 
 @contextmanager
 def _in_sentences() -> Iterator[None]:
-    """Turn what bad input raises, wherever it does, into one message without a traceback, of status 2."""
+    """Turn what bad input raises into one message without a traceback, and status 2."""
     try:
         yield
     except click.ClickException as error:
@@ -55,63 +88,46 @@ def _in_sentences() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise click.ClickException(_to_install(error)) from None
     except InputError as error:
-        for line in error.told():
-            click.echo(f"error: {line}", err=True)
-        count = len(error.problems)
-        click.echo(
-            f"{count} problem{'s' if count > 1 else ''} in the input; nothing was written.",
-            err=True,
-        )
+        _show_problems(error)
         raise click.exceptions.Exit(2) from None
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # click ends quietly: nobody reads on
         if error.filename is None:
-            sys.stdout = (
-                io.StringIO()
-            )  # what could not be written is not tried again at the end of the process
-        own = (
-            str(error)
-            if error.errno is None
-            else f"{error.filename or 'standard output'}: {reason(error)}"
-        )
-        raise click.UsageError(shortened(plain(own), _LONGEST)) from None
+            # What could not be written is not tried again at the end of the process.
+            sys.stdout = io.StringIO()
+        raise _refused(_file_error(error)) from None
     except UnicodeError:
-        raise click.UsageError(
-            "a text with half a surrogate pair, which no file can hold"
-        ) from None
-    except (RecursionError, MemoryError) as error:
-        found = (
-            "values within values without end"
-            if isinstance(error, RecursionError)
-            else "too much for the memory"
-        )
-        raise click.UsageError(f"the input holds {found}") from None
+        raise _refused("a text with half a surrogate pair, which no file can hold") from None
+    except RecursionError:
+        raise _refused("the input holds values within values without end") from None
+    except MemoryError:
+        raise _refused("the input holds too much for the memory") from None
     except (ValueError, KeyError) as error:
-        message = str(error.args[0]) if isinstance(error, KeyError) else str(error)
-        message = "a name with a NUL character" if "embedded null" in message else message
-        raise click.UsageError(shortened(plain(message), _LONGEST)) from None
+        raise _refused(_value_error(error)) from None
 
 
 @contextmanager
 def _notes_once() -> Iterator[None]:
     """Say every note about the input on standard error, once."""
-    said: set[str] = set()
+    shown_notes: set[str] = set()
 
-    def say(message: Warning | str, *_: Any) -> None:
+    def show(message: Warning | str, *_: Any) -> None:
         note = shortened(plain(message), _LONGEST)
-        if note not in said:
-            said.add(note)
-            click.echo(f"{getattr(message, 'label', 'note')}: {note}", err=True)
+        if note in shown_notes:
+            return
+        shown_notes.add(note)
+        label = getattr(message, "label", "note")
+        click.echo(f"{label}: {note}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Note)
-        warnings.showwarning = say  # type: ignore[assignment]
+        warnings.showwarning = show  # type: ignore[assignment]
         yield
 
 
 class _Group(click.Group):
-    """The front door: whatever a command meets, it ends in sentences that name the file or option."""
+    """The front door: whatever a command meets ends in sentences that name the file or option."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with _in_sentences():
@@ -120,7 +136,8 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with _in_sentences(), _notes_once():
             result = super().invoke(ctx)
-            sys.stdout.flush()  # a full disk behind it is told as one
+            # Flushed within the block, so that a full disk behind it ends in a sentence too.
+            sys.stdout.flush()
             return result
 
 
@@ -129,9 +146,18 @@ class _Group(click.Group):
 )
 @click.version_option(package_name="equipoise")
 def main() -> None:
-    """Measures of bias and robustness in search and conversational systems, and the reports that compute them."""
+    """Measures of bias and robustness in search and conversational systems, and their reports."""
 
 
-_ALONE = (agreement.agreement, orders.permute, data.data, study.study)
-for command in (score, *compare.COMMANDS, *conversations.COMMANDS, *reports.COMMANDS, *_ALONE):
+_COMMANDS: tuple[click.Command, ...] = (
+    score,
+    agreement.agreement,
+    *compare.COMMANDS,
+    *conversations.COMMANDS,
+    orders.permute,
+    data.data,
+    study.study,
+    *reports.COMMANDS,
+)
+for command in _COMMANDS:
     main.add_command(command)

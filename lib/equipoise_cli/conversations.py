@@ -1,4 +1,4 @@
-"""Commands for conversations of one's own: hold them, write them down, make their nuggets, start a notebook."""
+"""Commands for one's own conversations: hold them, write them down, make nuggets, a notebook."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import click
 
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import ANY, NUGGETS, TRANSCRIPT, refuse_outputs
-from equipoise_cli.shared import FILE, FORCE, samples, takes_output, write
+from equipoise_cli.shared import FILE, FORCE, notebook_name, samples, takes_output, write
 
-ENDPOINT = ("key_variable", "timeout", "tries", "pause")
-ASKED = "equipoise_studies.systems.endpoint"
+ENDPOINT_OPTIONS = ("key_variable", "timeout", "tries", "pause")
+ENDPOINT = "equipoise_studies.systems.endpoint"
+# They stand here too, so that --help imports no loader.
 FORMS = ["fairweb", "harvest", "openai", "sharegpt", "wildchat", "mtrag", "ikat", "ikat-run"]
 
 
@@ -24,17 +25,19 @@ def _add(path: Path, conversations: Iterable[Any], force: bool) -> None:
     """Add conversations to a file of transcripts, and say so."""
     from equipoise_cli.transcript_files import add_transcripts
 
-    added, there = add_transcripts(path, conversations, force=force)
-    kept = f"; {there} were there, and are left as they are" if there else ""
-    click.echo(f"{added} conversations written to {path}{kept}", err=True)
+    n_added, n_present = add_transcripts(path, conversations, force=force)
+    message = f"{n_added} conversations written to {path}"
+    if n_present:
+        message += f"; {n_present} were there, and are left as they are"
+    click.echo(message, err=True)
 
 
 @click.command(
     cls=DeclaredCommand,
     declared=[
         Declared("equipoise_cli.harvest.harvest"),
-        Declared(f"{ASKED}.Sampling"),
-        Declared(f"{ASKED}.Endpoint", only=ENDPOINT),
+        Declared(f"{ENDPOINT}.Sampling"),
+        Declared(f"{ENDPOINT}.Endpoint", only=ENDPOINT_OPTIONS),
     ],
     epilog=samples("--topics"),
 )
@@ -64,40 +67,46 @@ def harvest(
     session: Any,
     parallel: int,
     note: str,
-    **given: Any,
+    **options: Any,
 ) -> None:
-    """Hold conversations about TOPICS with a chat system, by the two-round protocol or in more rounds; record them.
+    """Hold conversations about TOPICS with a chat system, by the two-round protocol; record them.
 
-    Run it again with the same record to go on after an interruption. A file that is no record of
-    the same settings is never written over, nor is a transcript that is there: conversations that
-    it lacks are added at its end.
+    There may be more rounds than two. Run it again with the same record to go on after an
+    interruption. A file that is no record of the same settings is never written over, nor is a
+    transcript that is there: conversations that it lacks are added at its end.
     """
-    refuse_outputs(
-        {"-o": (output, ANY), "--transcripts": (transcripts, TRANSCRIPT)}, [topics], force=force
-    )
+    outputs = {"-o": (output, ANY), "--transcripts": (transcripts, TRANSCRIPT)}
+    refuse_outputs(outputs, [topics], force=force)
     from tqdm import tqdm
 
     from equipoise_cli import harvest as harvesting
     from equipoise_studies.recorded_conversations import harvest_transcripts, read_harvest
     from equipoise_studies.systems.endpoint import Endpoint, Sampling
 
-    server = Endpoint(endpoint, model, **{name: given.pop(name) for name in ENDPOINT})
-    shown = partial(tqdm, unit="session", file=sys.stderr)
-    settings: dict[str, Any] = {
-        "trials": trials,
-        "rounds": rounds,
-        "session": session,
-        "parallel": parallel,
-    }
-    settings |= {"sampling": Sampling(**given), "note": note, "progress": shown}
+    endpoint_options = {name: options.pop(name) for name in ENDPOINT_OPTIONS}
+    server = Endpoint(endpoint, model, **endpoint_options)
+    sampling = Sampling(**options)  # the options that are not of the endpoint
     try:
-        asked = harvesting.harvest(harvesting.read_topics(topics), server, output, **settings)
+        n_asked = harvesting.harvest(
+            harvesting.read_topics(topics),
+            server,
+            output,
+            trials=trials,
+            rounds=rounds,
+            session=session,
+            parallel=parallel,
+            sampling=sampling,
+            note=note,
+            progress=partial(tqdm, unit="session", file=sys.stderr),
+        )
     except harvesting.HarvestError as error:
         raise click.ClickException(str(error)) from None
+    # The record is read again, with the turns that were recorded before.
     turns = read_harvest(output)
     if transcripts is not None:
         _add(transcripts, harvest_transcripts(turns), force)
-    click.echo(f"{asked} turns asked now, {(turns['outcome'] != '-').sum()} in {output}", err=True)
+    n_answered = (turns["outcome"] != "-").sum()
+    click.echo(f"{n_asked} turns asked now, {n_answered} in {output}", err=True)
 
 
 @click.command(
@@ -138,8 +147,8 @@ def write_transcripts(
     from equipoise_cli.loaders.any_conversations import read_conversations
 
     read = partial(read_conversations, form=form, topics=topics, run=name, marks=marks)
-    found = list(chain(*together(partial(read, file) for file in files)))
-    _add(output, found, force)
+    conversations = chain(*together(partial(read, file) for file in files))
+    _add(output, conversations, force)
 
 
 @click.command(
@@ -193,18 +202,18 @@ def nuggets(
     sets = read_attributes(attributes)
     meanings = None if labels is None else read_labels(labels, sets)
 
-    def read(file: Path) -> Any:
+    def read(file: Path) -> pd.DataFrame:
+        # A transcript says levels and groups in lines of its own, and needs no labels.
         if form == "transcript" or (form == "auto" and not is_export(file)):
             return nugget_frame(read_transcripts(file, sets), sets, units=units)
         return read_export(
             file, sets, form, labels=meanings, annotator=annotator, units=units, offsets=offsets
         )
 
-    frame = pd.concat(together(partial(read, file) for file in files), ignore_index=True)
-    frame = frame.fillna("")
-    nugget_table(
-        frame, sets, name=", ".join(map(str, files))
-    )  # refuses a conversation that is in two files
+    frames = together(partial(read, file) for file in files)
+    frame = pd.concat(frames, ignore_index=True).fillna("")
+    # What is made can be scored; so a conversation that is in two files is refused.
+    nugget_table(frame, sets, name=", ".join(map(str, files)))
     write({output: frame})
 
 
@@ -216,13 +225,12 @@ def new(name: str, source: str, topic: str) -> None:
     """Start a notebook NAME for a topic of your own: data files to fill in, a notebook, a test."""
     from equipoise_compendium import project, scaffold
 
-    made = scaffold.new_topic(
-        name, Path(source).stem if source.endswith(".ipynb") else source, topic
-    )
+    files = scaffold.new_topic(name, notebook_name(source), topic)
+    root = project.root()
     click.echo("Fill in, keeping the form of what is there:")
-    for path in made.data:
-        click.echo(f"  {path.relative_to(project.root())}")
-    click.echo(f"Then: equipoise build {name}, and pytest {made.test.relative_to(project.root())}")
+    for path in files.data:
+        click.echo(f"  {path.relative_to(root)}")
+    click.echo(f"Then: equipoise build {name}, and pytest {files.test.relative_to(root)}")
 
 
 COMMANDS = (harvest, write_transcripts, nuggets, new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -15,24 +16,30 @@ def data() -> None:
     """Upstream data: the registry, and what of it is on this machine."""
 
 
-def _chosen(items: tuple[str, ...]) -> Any:
+def _refuse_unknown(names: Iterable[str], choices: list[str], noun: str) -> None:
+    """Refuse names that are no choice, and say what there is."""
+    unknown = sorted(set(names) - set(choices))
+    if unknown:
+        raise click.BadParameter(f"no {noun} {', '.join(unknown)}; there are {', '.join(choices)}")
+
+
+def _files_of(items: tuple[str, ...]) -> Any:
+    """The files of these items in the registry; of all, if none is named."""
     from equipoise_compendium import registry
 
-    table = registry.entries()
-    there = sorted(set(table["item"]))
-    if unknown := sorted(set(items) - set(there)):
-        raise click.BadParameter(f"no item {', '.join(unknown)}; there are {', '.join(there)}")
-    return table[table["item"].isin(items or there)]
+    files = registry.entries()
+    registered_items = sorted(set(files["item"]))
+    _refuse_unknown(items, registered_items, "item")
+    return files[files["item"].isin(items or registered_items)]
 
 
 @data.command("list")
 def data_list() -> None:
     """List the items of the registry: files, size, licence."""
-    for item, part in _chosen(()).groupby("item"):
-        size = part["bytes"].astype(int).sum() / 1e6
-        click.echo(
-            f"{item:<14} {len(part):>4} files {size:>8.2f} MB  {', '.join(sorted(set(part['licence'])))}"
-        )
+    for item, files in _files_of(()).groupby("item"):
+        megabytes = files["bytes"].astype(int).sum() / 1e6
+        licences = ", ".join(sorted(set(files["licence"])))
+        click.echo(f"{item:<14} {len(files):>4} files {megabytes:>8.2f} MB  {licences}")
 
 
 @data.command("fetch")
@@ -44,13 +51,12 @@ def data_fetch(items: tuple[str, ...]) -> None:
     from equipoise_compendium import registry
 
     faults = []
-    for row in tqdm(_chosen(items).to_dict("records"), unit="file", file=sys.stderr):
+    files = _files_of(items).to_dict("records")
+    for file in tqdm(files, unit="file", file=sys.stderr):
         try:
-            registry.fetch(row["item"], row["path"])
-        except (
-            registry.DataUnreachable,
-            ValueError,
-        ) as error:  # the others are fetched all the same
+            registry.fetch(file["item"], file["path"])
+        except (registry.DataUnreachable, ValueError) as error:
+            # Told at the end: the other files are fetched all the same.
             faults.append(str(error))
     fail(faults)
 
@@ -63,12 +69,14 @@ def data_verify(items: tuple[str, ...]) -> None:
 
     from equipoise_compendium import registry
 
-    table = _chosen(items)
-    rows = tqdm(table.iterrows(), total=len(table), unit="file", file=sys.stderr)
-    table = table.assign(state=[registry.verify(row) for _, row in rows])
-    for (item, state), part in table.groupby(["item", "state"]):
-        click.echo(f"{item:<14} {len(part):>4} files  {state}")
-    damaged = table[table["state"] == "damaged"]
+    files = _files_of(items)
+    states = []
+    for _, file in tqdm(files.iterrows(), total=len(files), unit="file", file=sys.stderr):
+        states.append(registry.verify(file))
+    files = files.assign(state=states)
+    for (item, state), n_files in files.groupby(["item", "state"]).size().items():
+        click.echo(f"{item:<14} {n_files:>4} files  {state}")
+    damaged = files[files["state"] == "damaged"]
     fail("damaged: " + damaged["item"] + "/" + damaged["path"])
 
 
@@ -83,32 +91,47 @@ def data_facts(studies: tuple[str, ...], check: bool) -> None:
     """
     from importlib import import_module
 
-    from equipoise_compendium import facts, project, registry
-    from equipoise_compendium.writing import write_files
+    from equipoise_compendium import facts, registry
 
-    known = _studies_with_facts()
-    if unknown := sorted(set(studies) - set(known)):
-        raise click.BadParameter(f"no facts of {', '.join(unknown)}; there are {', '.join(known)}")
+    # Found by their files: a study with a facts.py of its own needs no entry anywhere.
+    studies_with_facts = _studies_with_facts()
+    _refuse_unknown(studies, studies_with_facts, "facts of")
     faults = []
-    for study in studies or known:
+    for study in studies or studies_with_facts:
         makers = import_module(f"equipoise_studies.{study}.facts").TABLES
         try:
             files = facts.make(makers)
         except (registry.DataUnreachable, ValueError) as error:
+            # Told at the end: the facts of the other studies are made all the same.
             faults.append(f"{study}: {error}")
             continue
-        differing = facts.changed(study, files)
+        changed_names = facts.changed(study, files)
         if check:
-            faults += [f"data/facts/{study}/{name} is not what is made now" for name in differing]
+            for name in changed_names:
+                faults.append(f"data/facts/{study}/{name} is not what is made now")
         else:
-            folder = project.root() / "data" / "facts" / study
-            folder.mkdir(parents=True, exist_ok=True)
-            write_files({folder / name: files[name] for name in differing if name in files})
-            for name in set(differing) - set(files):
-                faults.append(f"data/facts/{study}/{name} is made by nothing any more: remove it")
-        state = f"{len(differing)} changed" if differing else "as committed"
+            faults += _write_facts(study, files, changed_names)
+        state = f"{len(changed_names)} changed" if changed_names else "as committed"
         click.echo(f"{study:<18} {len(files):>3} files  {state}")
     fail(faults)
+
+
+def _write_facts(study: str, files: Mapping[str, bytes], changed_names: list[str]) -> list[str]:
+    """Write the tables that changed; returns a fault for each file that is made no more."""
+    from equipoise_compendium import project
+    from equipoise_compendium.writing import write_files
+
+    folder = project.root() / "data" / "facts" / study
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = {}
+    faults = []  # a file is removed by its owner, not by us
+    for name in changed_names:
+        if name in files:
+            contents[folder / name] = files[name]
+        else:
+            faults.append(f"data/facts/{study}/{name} is made by nothing any more: remove it")
+    write_files(contents)
+    return faults
 
 
 def _studies_with_facts() -> list[str]:

@@ -45,8 +45,8 @@ def _text(value: Any) -> str | None:
     if isinstance(value, Mapping):
         pairs = []
         for name, item in value.items():
-            written = "+".join(item) if isinstance(item, tuple) else repr(item)
-            pairs.append(f"{name}:{written}")
+            text = "+".join(item) if isinstance(item, tuple) else repr(item)
+            pairs.append(f"{name}:{text}")
         return ",".join(pairs)
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
@@ -57,14 +57,12 @@ def _text(value: Any) -> str | None:
 class Declared:
     """The declared options of a function, by its dotted path: all, only some, or without some.
 
-    ``defaults`` are those that a command has on purpose, where it is not the function that it calls
-    first; ``flags`` are further names of an option.
+    ``flags`` are further names of an option.
     """
 
     function: str
     only: Sequence[str] = ()
     without: Sequence[str] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
 
     def options(self) -> list[click.Option]:
@@ -74,17 +72,19 @@ class Declared:
         return [self._option(choice) for choice in options_of(function) if self._takes(choice)]
 
     def _takes(self, choice: OpenChoice) -> bool:
+        # What has no declaration is no option: a table, or the columns to group by.
         if option_of(choice.hint) is None or choice.name in self.without:
             return False
         return not self.only or choice.name in self.only
 
     def _option(self, choice: OpenChoice) -> click.Option:
+        # The first name is that of the parameter; those with dashes are what a user writes.
         names = [choice.name, f"--{choice.name.replace('_', '-')}"]
         if choice.name in self.flags:
             names.append(self.flags[choice.name])
         if choice.value is False:
             return click.Option(names, is_flag=True, help=choice.help)
-        default = _text(self.defaults.get(choice.name, choice.value))
+        default = _text(choice.value)
         return click.Option(names, type=OptionValue(choice), default=default, help=choice.help)
 
 
@@ -97,6 +97,7 @@ class DeclaredCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Every parameter: the command's own, then the declared ones."""
+        # Click puts --help last, and so do we.
         *parameters, help_option = super().get_params(ctx)
         for source in self.declared:
             parameters += source.options()

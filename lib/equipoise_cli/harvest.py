@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,7 @@ def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) 
     for line in text.splitlines():
         hosts = [match[1].lower().rstrip(".,:;") for match in _URL.finditer(line)]
         has_url = any(_is_of_site(host, site.lower()) for host in hosts)
+        # Words beside the URL are taken for the name of what it leads to.
         if has_url and _WORDS.search(_URL.sub(" ", line)):
             return Judgement(useful=True, breakdown=False)
     # Models write apostrophes both ways; the wordings have the straight one.
@@ -159,7 +161,8 @@ def read_topics(path: str | Path) -> list[Topic]:
 
     Its columns are topic, type, request, format and site; site may be empty.
     """
-    table, problems = read_columns(path, ["topic", "type", "request", "format", "site"]), Problems()
+    table = read_columns(path, ["topic", "type", "request", "format", "site"])
+    problems = Problems()
     for column in ("topic", "type", "request", "format"):
         for topic in table.loc[table[column].str.strip() == "", "topic"]:
             problems.add(path, None, column, f"an empty field for topic {topic!r}", "some text")
@@ -170,7 +173,10 @@ def read_topics(path: str | Path) -> list[Topic]:
     for topic in table.loc[table["topic"].duplicated(), "topic"]:
         problems.add(path, None, "topic", f"{topic!r} again", "each topic once")
     problems.refuse()
-    return [Topic(*(str(field).strip() for field in row)) for row in table.itertuples(index=False)]
+    topics = []
+    for row in table.itertuples(index=False):
+        topics.append(Topic(*[str(value).strip() for value in row]))
+    return topics
 
 
 # --- conversations --------------------------------------------------------------------------------
@@ -219,7 +225,7 @@ class _Harvest:
                 return False
             # A system that declines is not asked for more.
             if line["breakdown"]:
-                break
+                break  # the user gives up; it counts as answered
             mark = line["outcome"]
         return True
 
@@ -242,7 +248,7 @@ class _Harvest:
         self, trial: int, number: int, turn: int, messages: list[dict[str, str]]
     ) -> dict[str, Any]:
         """The record of a turn, asked now."""
-        if self.n_asked:
+        if self.n_asked:  # the first turn waits for nothing
             self.pause()
         topic = self.topics[number]
         # Every turn that may be asked has a seed of its own, however many are held at a time.
@@ -305,6 +311,19 @@ def _settings(
     return settings
 
 
+def _refuse_arguments(topics: Sequence[Topic], trials: int, rounds: int, parallel: int) -> None:
+    """Refuse a harvest of nothing, and topics that a record could not tell apart."""
+    names = [topic.topic for topic in topics]
+    if not topics or len(set(names)) < len(names) or min(trials, rounds, parallel) < 1:
+        raise ValueError(
+            "a harvest needs at least one trial, one round and one topic, and no topic twice"
+        )
+    for name in names:
+        if not is_word(name):
+            expected = "the id of a topic is one word of letters that can be seen"
+            raise ValueError(f"{expected}; found {shown(name)}")
+
+
 def _sessions(n_topics: int, trials: int, session: str) -> list[Conversations]:
     """The conversations of each session: one, or all of a trial."""
     sessions: list[Conversations] = []
@@ -346,39 +365,27 @@ def harvest(
     not confounded.
     """
     sampling, protocol = sampling or Sampling(), protocol or Protocol()
-    names = [topic.topic for topic in topics]
-    if not topics or len(set(names)) < len(names) or min(trials, rounds, parallel) < 1:
-        raise ValueError(
-            "a harvest needs at least one trial, one round and one topic, and no topic twice"
-        )
-    for name in names:
-        if not is_word(name):
-            raise ValueError(
-                f"the id of a topic is one word of letters that can be seen; found {shown(name)}"
-            )
+    _refuse_arguments(topics, trials, rounds, parallel)
     settings = _settings(topics, endpoint, rounds, session, sampling, protocol, note)
     sessions = _sessions(len(topics), trials, session)
 
+    def pause() -> None:
+        if endpoint.pause:
+            sleep(endpoint.pause)
+
     with connect() as client, records.held(record), ExitStack() as stack:
-
-        def ask(
-            turn_sampling: Sampling, messages: Sequence[Mapping[str, str]]
-        ) -> tuple[Answer, list[str]]:
-            return ask_patiently(client, endpoint, turn_sampling, messages, sleep=sleep)
-
-        def pause() -> None:
-            if endpoint.pause:
-                sleep(endpoint.pause)
-
+        ask = partial(ask_patiently, client, endpoint, sleep=sleep)
         recorded = {}
         for line in records.resume(record, settings, parse_record):
             recorded[line["trial"], line["topic"], line["turn"]] = line
         conversations = _Harvest(topics, rounds, sampling, protocol, ask, record, recorded, pause)
+        # Sessions that nobody waits for any more are not begun.
         pool = ThreadPoolExecutor(parallel)
         stack.callback(pool.shutdown, cancel_futures=True)
         # One at a time runs in this thread, so that an interruption ends it at once.
         run = map if parallel == 1 else pool.map
         results = run(conversations.session, sessions)
+        # Each step takes one result, and so holds, or waits for, one session.
         for _ in zip(progress(sessions), results, strict=False):
             if conversations.failures_in_a_row >= give_up:
                 break
@@ -394,5 +401,6 @@ def _refuse_failures(conversations: _Harvest, record: Path, give_up: int) -> Non
     outcome = "All other conversations are complete."
     if conversations.failures_in_a_row >= give_up:
         outcome = "Given up after failures in a row."
-    lines = "\n  ".join([f"{len(failures)} conversations lack an answer:", *failures])
+    header = f"{len(failures)} conversations lack an answer:"
+    lines = "\n  ".join([header, *failures])
     raise HarvestError(f"{lines}\n{outcome} Harvest again into {record}.")

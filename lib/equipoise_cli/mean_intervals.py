@@ -14,26 +14,29 @@ _KEYS = ["run", "attribute", "measure"]
 def with_mean_intervals(
     scores: pd.DataFrame, *, level: Level = 0.95, resamples: Resamples = 9999, seed: Seed = 0
 ) -> pd.DataFrame:
-    """The scores with columns ``low, high``: the interval of each mean over topics, whose rows have an empty topic.
+    """The scores with columns ``low, high``: the interval of each mean over topics.
 
-    ``scores``: columns ``run, topic, attribute, measure, value``; a mean that is not there is
-    added. For all measures the same topics are drawn. NaN for a topic, and for a mean of fewer than
-    two or of an undefined one.
+    A mean is a row with an empty topic; one that is not there is added. ``scores``: columns ``run,
+    topic, attribute, measure, value``. For all measures the same topics are drawn. NaN for a topic,
+    and for a mean of fewer than two or of an undefined one.
     """
-    from equipoise.statistics.intervals import (
-        bootstrap_intervals,
-    )  # with SciPy, which other scores do without
+    # It imports SciPy, which scores without intervals do without.
+    from equipoise.statistics.intervals import bootstrap_intervals
 
-    each = dict(iter(scores[scores["topic"] != ""].groupby(_KEYS, sort=False)["value"]))
-    made = pd.DataFrame([*each], columns=_KEYS).assign(
-        topic="", mean=[one.mean(skipna=False) for one in each.values()]
-    )
-    made[["low", "high"]] = bootstrap_intervals(
-        [*each.values()], seed, level=level, resamples=resamples
-    )
-    whole = scores.merge(made, how="left", on=[*_KEYS, "topic"]).drop(columns="mean")
-    places = pd.MultiIndex.from_frame(made[[*_KEYS, "topic"]])
-    added = made[~places.isin(pd.MultiIndex.from_frame(scores[[*_KEYS, "topic"]]))].rename(
-        columns={"mean": "value"}
-    )
-    return pd.concat([whole, added], ignore_index=True) if len(added) else whole
+    keys, samples, sample_means = [], [], []
+    topic_rows = scores[scores["topic"] != ""]
+    for key, values in topic_rows.groupby(_KEYS, sort=False)["value"]:
+        keys.append(key)
+        samples.append(values)
+        sample_means.append(values.mean(skipna=False))
+    means = pd.DataFrame(keys, columns=_KEYS).assign(topic="", mean=sample_means)
+    means[["low", "high"]] = bootstrap_intervals(samples, seed, level=level, resamples=resamples)
+
+    row_keys = [*_KEYS, "topic"]
+    with_ends = scores.merge(means, how="left", on=row_keys).drop(columns="mean")
+    present = pd.MultiIndex.from_frame(scores[row_keys])
+    is_new = ~pd.MultiIndex.from_frame(means[row_keys]).isin(present)
+    if not is_new.any():
+        return with_ends
+    new_means = means[is_new].rename(columns={"mean": "value"})
+    return pd.concat([with_ends, new_means], ignore_index=True)

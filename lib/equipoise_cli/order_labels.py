@@ -41,6 +41,7 @@ def propose_classes(utterances: pd.DataFrame) -> pd.DataFrame:
 
     ``utterances``: columns query, topic, turn, text.
     """
+    # In the order in which they were uttered; rows come back in the order in which they came.
     table = utterances.sort_values(["topic", "turn"], kind="stable")
     words = table["text"].map(lambda text: re.findall(r"[^\W_]+", text.lower()))
     points_back = words.map(lambda words_of_text: not _BACK.isdisjoint(words_of_text))
@@ -91,6 +92,7 @@ def read_classes(
     expected = "SE, self-explanatory: it is the first of its topic"
     source.report(late_rows, "class", cells(table["class"]), expected)
     source.report_repeats(table, ["query"], "each utterance once")
+    # Only utterances that are kept need a class; a file may hold those of all.
     labelled = set(table["query"])
     missing = [query for query in needed if query not in labelled]
     if missing:
@@ -130,6 +132,7 @@ def without_others(dependencies: pd.DataFrame, queries: Collection[str]) -> pd.D
             if earlier_query in visited:
                 continue
             visited.add(earlier_query)
+            # What is left out hands on what it needs itself.
             if earlier_query in queries:
                 rows.append((query, earlier_query))
             else:

@@ -1,11 +1,12 @@
-"""Commands for the order of conversations: permute a script for anyone's system, and score what it ranked."""
+"""Commands for the order of conversations: permute a script for anyone's system, and score it."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,28 +15,34 @@ from equipoise_cli.outputs import FOLDER, refuse_outputs
 from equipoise_cli.score import score
 from equipoise_cli.shared import FILE, samples, tells_what_was_seen
 
+if TYPE_CHECKING:
+    from equipoise.coverage import Seen
+    from equipoise_cli.permuted_orders import Permuted
+
 PERMUTED = "equipoise_cli.permuted_orders"
 CAPTIONS = {
     "figure-1": "Mean over the systems, for the orders of each conversation; diamonds: the script",
-    "figure-2": "Percentage of the orders of a conversation on which the row's system beats the column's",
+    "figure-2": (
+        "Percentage of the orders of a conversation on which the row's system beats the column's"
+    ),
 }
-SCRIPTS_ALONE = "no valid order beside the script, of any conversation"
+ONLY_SCRIPTS = "no valid order beside the script, of any conversation"
 PANELS = 40  # conversations of Figure 2, drawn at random where there are more
 
 
-def _kept(utterances: Any, qrels: Any) -> Any:
+def _judged_utterances(utterances: Any, qrels: Any) -> Any:
     """The judged utterances, and the first of every conversation that has some."""
-    judged = utterances["query"].isin(qrels["topic"])
-    topics = utterances.loc[judged, "topic"]
-    if topics.empty:
+    is_judged = utterances["query"].isin(qrels["topic"])
+    topics = utterances.loc[is_judged, "topic"].unique()
+    if not len(topics):
         raise click.UsageError(
             "no utterance of the topics has a judgement: other topics, or other qrels?"
         )
-    click.echo(
-        f"{judged.sum()} of {len(utterances)} utterances are judged, in {topics.nunique()} topics",
-        err=True,
-    )
-    return utterances[judged | (~utterances.duplicated("topic") & utterances["topic"].isin(topics))]
+    message = f"{is_judged.sum()} of {len(utterances)} utterances are judged"
+    click.echo(f"{message}, in {len(topics)} topics", err=True)
+    # What comes later may make no sense without the first utterance of a conversation.
+    opens_topic = ~utterances.duplicated("topic") & utterances["topic"].isin(topics)
+    return utterances[is_judged | opens_topic]
 
 
 @click.command(
@@ -64,13 +71,14 @@ def _kept(utterances: Any, qrels: Any) -> Any:
 def permute(
     topics: Path, classes: Any, dependencies: Any, qrels: Any, output: Path, **options: Any
 ) -> None:
-    """Write the conversations of TOPICS in many valid orders, with an id for each distinct input of a system.
+    """Write the conversations of TOPICS in many valid orders.
 
-    The first utterance stays first. With classes (SE, FT, PT) what follows an utterance stays
-    behind it, in any order; with dependencies an utterance may stand anywhere behind all it needs.
-    Run the system once for each line of inputs.jsonl, or on the topics file: its ids are the topics
-    of the run that `equipoise score orders` reads. Without either, classes.csv in the folder holds
-    the proposals of a rule: correct it, and give it with --classes.
+    Each distinct input of a system has an id. The first utterance stays first. With classes (SE,
+    FT, PT) what follows an utterance stays behind it, in any order; with dependencies an utterance
+    may stand anywhere behind all it needs. Run the system once for each line of inputs.jsonl, or on
+    the topics file: its ids are the topics of the run that `equipoise score orders` reads. Without
+    either, classes.csv in the folder holds the proposals of a rule: correct it, and give it with
+    --classes.
     """
     refuse_outputs({"-o": (output, FOLDER)}, [topics, classes, dependencies, qrels])
     if classes is not None and dependencies is not None:
@@ -79,55 +87,83 @@ def permute(
 
     from equipoise.loaders.topics import read_topics
     from equipoise.loaders.trec import read_qrels
-    from equipoise.orders.conversations import conversations, with_dependencies
     from equipoise.problems import together
-    from equipoise_cli import order_labels as labels
-    from equipoise_cli import permuted_orders as permuted
+    from equipoise_cli import permuted_orders
 
-    reads: list[Any] = [
-        partial(read_topics, topics),
-        *([partial(read_qrels, qrels)] if qrels else []),
-    ]
-    found, *judged = together(reads)
-    kept = _kept(found.utterances, judged[0]) if judged else found.utterances
+    reads: list[Any] = [partial(read_topics, topics)]
+    if qrels is not None:
+        reads.append(partial(read_qrels, qrels))
+    source, *judgements = together(reads)
+    utterances = source.utterances
+    if judgements:
+        utterances = _judged_utterances(utterances, judgements[0])
     if dependencies is not None:
-        given = labels.read_dependencies(dependencies, found.utterances.set_index("query")["topic"])
-        used = labels.without_others(given, kept["query"].tolist())
-        made = with_dependencies(conversations(kept.assign(**{"class": "SE"})), used)
+        conversations, labels = _by_dependencies(source.utterances, utterances, dependencies)
     else:
-        if classes is None:
-            given = labels.propose_classes(found.utterances)
-        else:
-            firsts = kept.loc[~kept.duplicated("topic"), "query"]
-            given = labels.read_classes(
-                classes, found.utterances["query"].tolist(), kept["query"].tolist(), firsts
-            )
-        used = kept[["query", "text"]].merge(given[["query", "class", "by"]], on="query")
-        made = conversations(kept.merge(used[["query", "class"]], on="query"))
-        if proposals := int((used["by"] == labels.RULE).sum()):
-            told = f"{proposals} of {len(used)} classes are proposals of a rule"
-            click.echo(
-                f"note: {told}: correct them in {output}/classes.csv, and give it with --classes",
-                err=True,
-            )
-    plan = permuted.permute(made, **options)
-    inputs = sum(len(plan.inputs(one).row) for one in made)
-    orders, whole = (
-        sum(map(len, plan.orders.values())),
-        sum(one.size for one in plan.orders.values()),
-    )
-    told = (
-        f"{inputs} inputs to run, in place of {whole}"
-        if plan.context == "history"
-        else f"{inputs} inputs to run"
-    )
-    click.echo(
-        f"{len(made)} conversations, {len(kept)} utterances, {orders} orders: {told}", err=True
-    )
-    if orders == len(made):
-        click.echo(f"note: {SCRIPTS_ALONE}", err=True)
-    shown = partial(tqdm, unit="conversation", file=sys.stderr, disable=None)
-    permuted.write_permuted(output, plan, found, used, progress=shown)
+        conversations, labels = _by_classes(source.utterances, utterances, classes)
+        _note_proposals(labels, output)
+    permuted = permuted_orders.permute(conversations, **options)
+    _show_numbers(permuted)
+    progress = partial(tqdm, unit="conversation", file=sys.stderr, disable=None)
+    permuted_orders.write_permuted(output, permuted, source, labels, progress=progress)
+
+
+def _by_dependencies(all_utterances: Any, utterances: Any, path: Path) -> tuple[Any, Any]:
+    """Conversations of some utterances by the dependencies in a file; and these dependencies."""
+    from equipoise.orders.conversations import conversations, with_dependencies
+    from equipoise_cli.order_labels import read_dependencies, without_others
+
+    topic_of = all_utterances.set_index("query")["topic"]
+    dependencies = without_others(read_dependencies(path, topic_of), utterances["query"].tolist())
+    # By their class alone, utterances that explain themselves depend on nothing.
+    independent = conversations(utterances.assign(**{"class": "SE"}))
+    return with_dependencies(independent, dependencies), dependencies
+
+
+def _by_classes(all_utterances: Any, utterances: Any, path: Path | None) -> tuple[Any, Any]:
+    """Conversations of some utterances by their classes, from a file or a rule; and these."""
+    from equipoise.orders.conversations import conversations
+    from equipoise_cli.order_labels import propose_classes, read_classes
+
+    if path is None:
+        # The rule looks at what is left out too: it may have changed the subject.
+        classes = propose_classes(all_utterances)
+    else:
+        queries, needed = all_utterances["query"].tolist(), utterances["query"].tolist()
+        first_queries = utterances.loc[~utterances.duplicated("topic"), "query"]
+        classes = read_classes(path, queries, needed, first_queries)
+    labels = utterances[["query", "text"]].merge(classes[["query", "class", "by"]], on="query")
+    return conversations(utterances.merge(labels[["query", "class"]], on="query")), labels
+
+
+def _note_proposals(labels: Any, folder: Path) -> None:
+    """Say how many classes nobody has looked at, if any."""
+    from equipoise_cli.order_labels import RULE
+
+    n_proposals = int((labels["by"] == RULE).sum())
+    if n_proposals:
+        note = f"{n_proposals} of {len(labels)} classes are proposals of a rule"
+        remedy = f"correct them in {folder}/classes.csv, and give it with --classes"
+        click.echo(f"note: {note}: {remedy}", err=True)
+
+
+def _show_numbers(permuted: Permuted) -> None:
+    """How many orders were drawn, and how many inputs are to be run for them."""
+    n_conversations = len(permuted.conversations)
+    n_utterances = n_inputs = n_orders = n_places = 0
+    for conversation in permuted.conversations:
+        orders = permuted.orders[conversation.topic]  # (orders, utterances)
+        n_utterances += conversation.structure.size
+        n_inputs += len(permuted.inputs(conversation).row)
+        n_orders += len(orders)
+        n_places += orders.size
+    message = f"{n_conversations} conversations, {n_utterances} utterances, {n_orders} orders"
+    message += f": {n_inputs} inputs to run"
+    if permuted.context == "history":
+        message += f", in place of {n_places}"
+    click.echo(message, err=True)
+    if n_orders == n_conversations:
+        click.echo(f"note: {ONLY_SCRIPTS}", err=True)
 
 
 def _write_figures(tables: Any, measure: str, folder: Path) -> None:
@@ -142,14 +178,13 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
     from equipoise_compendium.plots.orders import preference_panels, spread_of_conversations
 
     use_style()
-    figures = {
-        "figure-1": plt.figure(
-            figsize=(max(6.0, tables["conversations"]["topic"].nunique() / 2), 4.2)
-        )
-    }
-    spread_of_conversations(figures["figure-1"].subplots(), tables["figure-1"], measure)
-    if "figure-2" in tables:
-        runs, rng = list(tables["table-2"]["run"]), np.random.default_rng(0)
+    n_topics = tables["conversations"]["topic"].nunique()
+    spread = plt.figure(figsize=(max(6.0, n_topics / 2), 4.2))
+    spread_of_conversations(spread.subplots(), tables["figure-1"], measure)
+    figures = {"figure-1": spread}
+    if "figure-2" in tables:  # it compares two runs or more
+        runs = list(tables["table-2"]["run"])
+        rng = np.random.default_rng(0)
         figures["figure-2"] = preference_panels(tables["figure-2"], runs, PANELS, rng)
     for name, figure in figures.items():
         (folder / f"{name}.svg").write_bytes(rendered(figure, "svg", CAPTIONS[name], name))
@@ -174,11 +209,11 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
 @click.option("--qrels", required=True, type=FILE, help="Judgements of the utterances, TREC.")
 @click.option("-o", "--output", required=True, type=FILE, help="Folder to make.")
 def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: Any) -> None:
-    """Tables 2 to 5 and Figures 1 and 2 of the permutations study, for runs over what `permute` wrote to FOLDER.
+    """Tables 2 to 5 and Figures 1 and 2 of the permutations study, for runs of your own.
 
-    Beside the orders that were drawn, Tables 2 and 3 have all valid ones: exactly where a system
-    sees no more than the previous and the first utterance, or where every order was drawn; else the
-    mean has an interval.
+    They ranked the inputs that `equipoise permute` wrote to FOLDER. Beside the orders that were
+    drawn, Tables 2 and 3 have all valid ones: exactly where a system sees no more than the previous
+    and the first utterance, or where every order was drawn; else the mean has an interval.
     """
     refuse_outputs({"-o": (output, FOLDER)}, [folder, *runs, qrels])
     import pandas as pd
@@ -186,38 +221,50 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
 
     from equipoise.loaders.trec import read_qrels, read_run
     from equipoise.problems import refused, together
-    from equipoise_cli import permuted_orders as permuted
-    from equipoise_cli import scored_orders as scored
+    from equipoise_cli import permuted_orders, scored_orders
     from equipoise_cli.loaders.held_files import run_names
     from equipoise_compendium.writing import new_folder, write_csv
 
     reads: list[Any] = [
-        partial(permuted.read_permuted, folder),
+        partial(permuted_orders.read_permuted, folder),
         partial(read_qrels, qrels),
         partial(run_names, runs),
     ]
-    plan, judgements, names = together(reads)
-    if all(len(orders) < 2 for orders in plan.orders.values()):
-        raise refused(folder, SCRIPTS_ALONE, "another order of one at least: permute")
+    permuted, judgements, names = together(reads)
+    if all(len(orders) < 2 for orders in permuted.orders.values()):
+        raise refused(folder, ONLY_SCRIPTS, "another order of one at least: permute")
     judgements = judgements.rename(columns={"topic": "query", "level": "grade"})
 
-    def of(path: Path, name: str) -> Any:
-        return scored.score_inputs(read_run(path, name), inputs, judgements, **options)
+    def score_run(path: Path, name: str) -> Any:
+        run = read_run(path, name)
+        return scored_orders.score_inputs(run, inputs, judgements, **options)
 
-    shown = tqdm(
-        zip(runs, names, strict=True), total=len(names), unit="run", file=sys.stderr, disable=None
-    )
-    with tells_what_was_seen(options["least_seen"]) as seen:
-        inputs = scored.judged_inputs(plan, judgements)
-        values = pd.concat(together(partial(of, *one) for one in shown), axis=1, keys=names)
-    made = scored.tables(scored.scored_conversations(plan, inputs, values), names)
-    shares = ["place", "items", "needed", "found", "whole", "share"]
-    made["seen"] = pd.DataFrame([{name: getattr(one, name) for name in shares} for one in seen])
+    with tells_what_was_seen(options["least_seen"]) as coverages:
+        inputs = scored_orders.judged_inputs(permuted, judgements)
+        calls = [partial(score_run, *pair) for pair in zip(runs, names, strict=True)]
+        scores = together(tqdm(calls, unit="run", file=sys.stderr, disable=None))
+    values = pd.concat(scores, axis=1, keys=names)
+    scored = scored_orders.scored_conversations(permuted, inputs, values)
+    tables = scored_orders.tables(scored, names)
+    tables["seen"] = _coverage_table(coverages)
     with new_folder(output) as target:
-        for name, table in made.items():
+        for name, table in tables.items():
             write_csv(table, target / f"{name}.csv")
-        _write_figures(made, options["measure"], target)
-    for row in made["table-2"].to_dict("records"):
-        ends = "" if row["how"] == "exact" else f"{row['low']:.4f} to {row['high']:.4f}, "
-        told = f"script {row['original']:.4f}, mean of all orders {row['mean of all']:.4f}"
-        click.echo(f"{row['run']}: {told} ({ends}{row['how']})", err=True)
+        _write_figures(tables, options["measure"], target)
+    for row in tables["table-2"].to_dict("records"):
+        means = f"script {row['original']:.4f}, mean of all orders {row['mean of all']:.4f}"
+        interval = ""
+        if row["how"] != "exact":
+            interval = f"{row['low']:.4f} to {row['high']:.4f}, "
+        click.echo(f"{row['run']}: {means} ({interval}{row['how']})", err=True)
+
+
+def _coverage_table(coverages: Sequence[Seen]) -> Any:
+    """What was seen of each run, a row for each kind of thing that it needs."""
+    import pandas as pd
+
+    columns = ["place", "items", "needed", "found", "whole", "share"]
+    rows = []
+    for coverage in coverages:
+        rows.append([getattr(coverage, column) for column in columns])
+    return pd.DataFrame(rows, columns=columns)

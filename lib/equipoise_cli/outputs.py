@@ -25,7 +25,7 @@ class Kind:
 def _columns(path: Path) -> set[str]:
     """Names of the columns of a CSV or Parquet file, of which no more than a header is read."""
     with path.open("rb") as file:
-        beginning = file.read(2**16)
+        beginning = file.read(2**16)  # a header of more columns is no table of ours
     if beginning.startswith(b"PAR1"):
         import pyarrow as pa
         from pyarrow import parquet
@@ -66,6 +66,7 @@ def _leads_to(path: Path, target: Path) -> bool:
     is_folder = os.path.isdir(real_target)  # noqa: PTH112 - it never raises
     if real_path == real_target or (is_folder and real_path.is_relative_to(real_target)):
         return True
+    # Hard links have paths of their own.
     with suppress(OSError):
         return real_path.samefile(real_target)
     return False
@@ -81,7 +82,10 @@ def _unfit_mode(mode: int, kind: Kind) -> str:
         return "a file"
     if not stat.S_ISREG(mode):
         return "a device or a pipe"
-    return "" if mode & 0o222 else "a file that is protected from writing"
+    if not mode & 0o222:
+        # Its owner could still replace it, and a superuser write to it: it was meant to stay.
+        return "a file that is protected from writing"
+    return ""
 
 
 def _unfit(path: Path, kind: Kind, force: bool) -> tuple[str, str] | None:
@@ -98,6 +102,7 @@ def _unfit(path: Path, kind: Kind, force: bool) -> tuple[str, str] | None:
     problem = _unfit_mode(status.st_mode, kind)
     if problem:
         return problem, expected
+    # An empty file has nothing to lose.
     if not status.st_size or force:
         return None
     try:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import contextmanager
 from functools import partial
@@ -117,10 +117,11 @@ def _count_part(
     # with SciPy, which other scores do without
     from equipoise.measures.ranking_bias.terms import count_terms
 
-    bar = tqdm(document_tables(source), unit="chunk", file=sys.stderr, disable=None)
-    tables: Iterable[pd.DataFrame] = bar
-    if documents is not None:
-        tables = (table[table["document"].isin(documents)] for table in bar)
+    chunks = tqdm(document_tables(source), unit="chunk", file=sys.stderr, disable=None)
+    if documents is None:
+        return count_terms(chunks, terms, tokens=tokens)
+    # Chunk by chunk, so that no more than one is in memory.
+    tables = (chunk[chunk["document"].isin(documents)] for chunk in chunks)
     return count_terms(tables, terms, tokens=tokens)
 
 

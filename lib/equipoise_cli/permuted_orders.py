@@ -41,12 +41,10 @@ from equipoise_cli.order_labels import read_classes, read_dependencies
 from equipoise_compendium.writing import new_folder, write_csv
 
 Places = NDArray[np.intp]
-_CLASSES, _DEPENDENCIES, _ORDERS, _SETTINGS = (
-    "classes.csv",
-    "dependencies.csv",
-    "orders.csv",
-    "settings.json",
-)
+_CLASSES = "classes.csv"
+_DEPENDENCIES = "dependencies.csv"
+_ORDERS = "orders.csv"
+_SETTINGS = "settings.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +68,18 @@ class Inputs:
     @property
     def ids(self) -> list[str]:
         """Of every input."""
-        return [
-            f"{self.topic}-{row}_{length}"
-            for row, length in zip(self.row, self.length, strict=True)
-        ]
+        ids = []
+        for row, length in zip(self.row, self.length, strict=True):
+            ids.append(f"{self.topic}-{row}_{length}")
+        return ids
 
     @property
     def asked(self) -> list[int]:
         """The utterance of every input: the last one."""
-        return [
-            self.lines[row][length - 1] for row, length in zip(self.row, self.length, strict=True)
-        ]
+        utterances = []
+        for row, length in zip(self.row, self.length, strict=True):
+            utterances.append(self.lines[row][length - 1])
+        return utterances
 
     @classmethod
     def of(cls, conversation: Conversation, orders: Orders, context: Context) -> Inputs:
@@ -98,6 +97,7 @@ class Inputs:
         for utterance in range(1, size):
             earlier_utterances = np.flatnonzero(meets[:, utterance]).tolist()
             if context == "first":
+                # One input, whichever utterance comes directly before.
                 after[earlier_utterances, utterance] = len(lines)
                 lines.append((0, utterance))
                 continue
@@ -105,10 +105,10 @@ class Inputs:
                 after[earlier, utterance] = len(lines)
                 if earlier and context == "first-and-previous":
                     lines.append((0, earlier, utterance))
-                else:
+                else:  # the first utterance is the previous one too, and stands once
                     lines.append((earlier, utterance))
         previous = np.roll(orders, 1, axis=1)  # (orders, n)
-        previous[:, 0] = size
+        previous[:, 0] = size  # nothing comes before: the last row of after
         row = np.arange(len(lines))
         length = np.array([len(line) for line in lines])
         return cls(conversation.topic, lines, row, length, after[previous, orders], after)
@@ -204,6 +204,7 @@ def write_permuted(
             stack.enter_context((staged / name).open("w", encoding="utf-8")) for name in names
         ]
         orders_file.write("topic,permutation,position,query,id\n")
+        # A list of JSON is written item by item: all of it may be more than memory holds.
         between = "[\n" if is_json else ""
         for conversation in progress(permuted.conversations):
             inputs = permuted.inputs(conversation)
@@ -248,6 +249,7 @@ def _read_context(path: Path) -> Context:
 
 def _is_complete(orders: pd.DataFrame) -> bool:
     """Whether the orders of a topic are numbered from 0, each with every utterance once."""
+    # Numbers that are as expected, without an utterance twice in an order, leave none out.
     size = orders["query"].nunique()
     expected = np.indices((len(orders) // size, size)).reshape(2, -1)
     numbers = orders[["permutation", "position"]].to_numpy().T
@@ -285,6 +287,7 @@ def _read_conversations(folder: Path, orders: pd.DataFrame) -> tuple[list[Conver
     topic_of = script.set_index("query")["topic"]
     if (folder / _DEPENDENCIES).exists():
         dependencies = read_dependencies(folder / _DEPENDENCIES, topic_of)
+        # By their class alone, utterances that explain themselves depend on nothing.
         independent = conversations(script.assign(**{"class": "SE"}))
         return with_dependencies(independent, dependencies), _DEPENDENCIES
     classes = read_classes(folder / _CLASSES, topic_of.index, topic_of.index)
@@ -311,6 +314,7 @@ def read_permuted(folder: Path) -> Permuted:
             expected = "the orders that were drawn with it: permute again"
             problems.add(path, None, None, problem, expected)
             continue
+        # Ids follow from the orders; others would give scores to the wrong inputs.
         ids = _orders_table(conversation, orders, permuted.inputs(conversation))["id"]
         if not np.array_equal(ids, rows["id"]):
             problem = f"other ids of topic {topic} than those of its inputs"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise_cli.shared import fail, named
+from equipoise_cli.shared import fail, named, notebook_name
+
+if TYPE_CHECKING:
+    from equipoise_compendium.build import Outcome
 
 
 @click.command()
@@ -43,7 +47,7 @@ from equipoise_cli.shared import fail, named
     help="Dask scheduler to run the notebooks on; one thread a worker.",
 )
 def build(
-    notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **how: Any
+    notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **options: Any
 ) -> None:
     """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
 
@@ -52,36 +56,42 @@ def build(
     """
     from equipoise_cli.parquet_folders import cluster as connect
     from equipoise_compendium import build as builder
-    from equipoise_compendium import project
     from equipoise_compendium.site import pages
 
-    given = named(parameters, "a parameter")
-    names = [Path(name).stem if name.endswith(".ipynb") else name for name in notebooks]
+    values = named(parameters, "a parameter")
+    names = [notebook_name(notebook) for notebook in notebooks]
     with connect(cluster, single_threaded=True) as executor:
-        outcomes = builder.build(names, given, executor=executor, **how)
+        outcomes = builder.build(names, values, executor=executor, **options)
+    faults = []
+    n_failed = 0
     for outcome in outcomes:
-        click.echo(
-            f"{outcome.state:>6}  {outcome.notebook}"
-            + (f"  {outcome.message}" if outcome.message else "")
+        click.echo(f"{outcome.state:>6}  {outcome.notebook}  {outcome.message}".rstrip())
+        n_failed += outcome.state == "failed"
+    if n_failed:
+        faults.append(
+            f"{n_failed} of {len(outcomes)} notebooks failed; their last good reports stand."
         )
-    failed = sum(outcome.state == "failed" for outcome in outcomes)
-    faults = (
-        [f"{failed} of {len(outcomes)} notebooks failed; their last good reports stand."]
-        if failed
-        else []
-    )
+    # The site shows reports of the defaults only; a variant has a page of its own.
+    is_default = options["profile"] == "full" and not values
     try:
-        for variant in [
-            Path(outcome.message) for outcome in outcomes if outcome.state in ("built", "fresh")
-        ]:
-            if variant.parts:
-                page = pages.variant(project.root() / variant)
-                click.echo(f" built  its page: {page.relative_to(project.root())}")
-        if how["profile"] == "full" and not given and pages.refresh():
+        _make_variant_pages(outcomes)
+        if is_default and pages.refresh():
             click.echo(" built  the site: reports/site/index.html")
     except ValueError as error:
         faults.append(f"The pages stand as they were: {error}")
     fail(faults)
+
+
+def _make_variant_pages(outcomes: Iterable[Outcome]) -> None:
+    """Make the page of every variant that was built or is up to date, and say where it is."""
+    from equipoise_compendium import project
+    from equipoise_compendium.site import pages
+
+    for outcome in outcomes:
+        # Of these two states, only a variant's outcome has a message: where its report is.
+        if outcome.state in ("built", "fresh") and outcome.message:
+            page = pages.variant(project.root() / outcome.message)
+            click.echo(f" built  its page: {page.relative_to(project.root())}")
 
 
 @click.command("list")
@@ -92,10 +102,10 @@ def list_notebooks() -> None:
     for row in builder.listing().itertuples():
         click.echo(f"{row.notebook}\n  {row.title}")
         for parameter in row.parameters:
-            click.echo(
-                f"    -p {parameter.name}={parameter.default!r}  ({parameter.type})  {parameter.help}"
-            )
-        click.echo(f"  makes {', '.join(row.artefacts) or 'no table or figure of a paper'}\n")
+            assignment = f"{parameter.name}={parameter.default!r}"
+            click.echo(f"    -p {assignment}  ({parameter.type})  {parameter.help}")
+        artefacts = ", ".join(row.artefacts) or "no table or figure of a paper"
+        click.echo(f"  makes {artefacts}\n")
 
 
 @click.command()
@@ -104,6 +114,7 @@ def check() -> None:
     from equipoise_compendium import build as builder
     from equipoise_compendium.site import pages
 
+    # Both are told, whatever the first finds.
     fail(builder.check() + pages.check())
     click.echo("Every report is up to date, and no status has fallen.")
 
@@ -116,23 +127,14 @@ def check() -> None:
     "--port", type=click.IntRange(0, 65535), default=0, help="Port for --serve; 0 takes a free one."
 )
 def site(serve: bool, port: int) -> None:
-    """Make the site of the reports as they are, reports/site/index.html; a browser opens it from disk."""
+    """Make the site of the reports as they are, reports/site/index.html.
+
+    A browser opens it from disk.
+    """
     from equipoise_compendium.site import pages
-    from equipoise_compendium.site import serve as serving
 
     if serve:
-        try:
-            server = serving.server(port)
-        except FileNotFoundError:
-            raise  # no clone, or no site in it
-        except OSError as error:
-            raise click.UsageError(
-                f"cannot serve on port {port}: {error.strerror or error}"
-            ) from None
-        with server:
-            click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
-            with suppress(KeyboardInterrupt):
-                server.serve_forever()
+        _serve(port)
     elif pages.refresh():
         click.echo("reports/site/index.html")
     elif not pages.reported():
@@ -141,27 +143,58 @@ def site(serve: bool, port: int) -> None:
         click.echo("reports/site is up to date.")
 
 
+def _serve(port: int) -> None:
+    """Serve the site until interrupted."""
+    from equipoise_compendium.site import serve as serving
+
+    try:
+        server = serving.server(port)
+    except FileNotFoundError:
+        raise  # no clone, or no site in it
+    except OSError as error:
+        problem = error.strerror or error
+        raise click.UsageError(f"cannot serve on port {port}: {problem}") from None
+    with server:
+        click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
 @click.command()
 @click.argument("names", nargs=-1)
 def measures(names: tuple[str, ...]) -> None:
-    """Describe the measures NAMES (all, if none is named): formula, range, ideal, direction, options, source."""
+    """Describe the measures NAMES (all, if none is named).
+
+    Formula, range, ideal, direction, options and source of each.
+    """
     from equipoise import catalogue
 
-    known = {measure.name.casefold(): measure for measure in catalogue.MEASURES}
-    if unknown := [name for name in names if name.casefold() not in known]:
-        there = ", ".join(measure.name for measure in catalogue.MEASURES)
-        raise click.BadParameter(f"no measure {', '.join(unknown)}; there are {there}")
-    cited: dict[str, str] = {}
-    for measure in (known[name.casefold()] for name in names or known):
-        click.echo(f"{measure.name}\n  {measure.meaning}\n  {measure.formula}")
-        click.echo(f"  range {measure.range}; ideal {measure.ideal}; {measure.direction}")
-        click.echo(f"  {measure.path}")
-        for option in measure.options:
-            choices = f"  ({option.choices})" if option.choices else ""
-            click.echo(f"    {option.name} = {option.default}{choices}")
-        click.echo(f"  source: {', '.join(measure.sources)}. {measure.where}\n")
-        cited |= {key: catalogue.references()[key] for key in measure.sources}
-    click.echo("\n\n".join(cited.values()))
+    measure_of = {measure.name.casefold(): measure for measure in catalogue.MEASURES}
+    unknown = [name for name in names if name.casefold() not in measure_of]
+    if unknown:
+        choices = ", ".join(measure.name for measure in catalogue.MEASURES)
+        raise click.BadParameter(f"no measure {', '.join(unknown)}; there are {choices}")
+    references = catalogue.references()
+    cited_references: dict[str, str] = {}  # each once, in the order in which they are cited
+    for name in names or measure_of:
+        measure = measure_of[name.casefold()]
+        _describe(measure)
+        for key in measure.sources:
+            cited_references[key] = references[key]
+    click.echo("\n\n".join(cited_references.values()))
+
+
+def _describe(measure: Any) -> None:
+    """What the catalogue holds of a measure, in a paragraph."""
+    click.echo(f"{measure.name}\n  {measure.meaning}\n  {measure.formula}")
+    click.echo(f"  range {measure.range}; ideal {measure.ideal}; {measure.direction}")
+    click.echo(f"  {measure.path}")
+    for option in measure.options:
+        line = f"    {option.name} = {option.default}"
+        if option.choices:
+            line += f"  ({option.choices})"
+        click.echo(line)
+    click.echo(f"  source: {', '.join(measure.sources)}. {measure.where}\n")
 
 
 @click.command()
@@ -170,17 +203,14 @@ def lab(arguments: tuple[str, ...]) -> None:
     """Open JupyterLab at the notebooks; ARGUMENTS behind -- go to it."""
     from equipoise_compendium import project
 
-    if find_spec("jupyterlab") is None:
+    if find_spec("jupyterlab") is None:  # the front door says which extra brings it
         raise ModuleNotFoundError("no JupyterLab", name="jupyterlab")
-    root = f"--ServerApp.root_dir={project.root()}"  # reports, variants too, are in reach of its file browser
-    command = [
-        sys.executable,
-        "-m",
-        "jupyterlab",
-        root,
+    # Its file browser shows the clone, so that reports, variants too, are within reach.
+    options = [
+        f"--ServerApp.root_dir={project.root()}",
         "--LabApp.default_url=/lab/tree/notebooks",
-        *arguments,
     ]
+    command = [sys.executable, "-m", "jupyterlab", *options, *arguments]
     os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell
 
 
@@ -198,10 +228,13 @@ def crate(output: Path | None) -> None:
     from equipoise_compendium.provenance import read_manifest
     from equipoise_compendium.site import pages
 
-    manifests = [read_manifest(folder) for folder in pages.report_folders()]
-    text = metadata.text([manifest for manifest in manifests if manifest])
+    manifests = []
+    for folder in pages.report_folders():
+        manifest = read_manifest(folder)
+        if manifest:
+            manifests.append(manifest)
     target = output or project.root() / metadata.NAME
-    target.write_text(text, encoding="utf-8")
+    target.write_text(metadata.text(manifests), encoding="utf-8")
     click.echo(str(target))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,83 +23,112 @@ from equipoise_cli.shared import (
     write,
 )
 
+if TYPE_CHECKING:
+    from equipoise.attributes import AttributeSet
+    from equipoise.nuggets import NuggetTable
+    from equipoise_cli.parquet_folders import Scorer
+
+    AttributeSets = Mapping[str, AttributeSet]
+
 GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
 
 
 @click.group()
 def score() -> None:
-    """Score conversations, ranked lists and answers of your own: tidy CSV with a row for each measure and its value."""
+    """Score conversations, ranked lists and answers of your own.
+
+    The scores are a tidy CSV, with a row for each measure and its value.
+    """
 
 
-def _conversations(command: Callable[..., None]) -> Callable[..., None]:
+_NUGGETS = click.argument("nuggets", type=FILE)
+_ATTRIBUTES = click.option(
+    "--attributes", required=True, type=FILE, help="Attribute sets, a YAML file."
+)
+_SELECT = click.option(
+    "--attribute", "select", multiple=True, help="Score this attribute set only; repeatable.  [all]"
+)
+
+
+def _takes_conversations(command: Callable[..., None]) -> Callable[..., None]:
     """Take the arguments that GFRC and GFRC2 share."""
-    for option in (
-        CLUSTER,
-        takes_output,
-        click.option(
-            "--attribute",
-            "select",
-            multiple=True,
-            help="Score this attribute set only; repeatable.  [all]",
-        ),
-        click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file."),
-        click.argument("nuggets", type=FILE),
-    ):
-        command = option(command)
-    return command
+    return _NUGGETS(_ATTRIBUTES(_SELECT(takes_output(CLUSTER(command)))))
 
 
-def _told(nuggets: Any, patience: float) -> Any:
-    """The nugget table, once it is said what it has; a conversation without relevant nuggets is one that failed."""
-    import warnings
+def _show_seen(nuggets: NuggetTable, patience: float) -> None:
+    """Say how many relevant nuggets a table has; warn where nobody is served.
 
+    A conversation without relevant nuggets is one that failed, not one that is missing.
+    """
     import pandas as pd
 
     from equipoise.coverage import Unseen
 
-    turns = pd.DataFrame(
-        {"conversation": nuggets.conversation, "turn": nuggets.turn, "relevant": nuggets.level > 0}
+    rows = pd.DataFrame(
+        {
+            "conversation": nuggets.conversation,
+            "turn": nuggets.turn,
+            "relevant": nuggets.level > 0,
+            "late": (nuggets.level > 0) & (nuggets.end > patience),
+        }
     )
-    useful = turns.groupby(["conversation", "turn"])["relevant"].any()
-    told = (
-        f"{turns['relevant'].sum():,} relevant nuggets in {useful.sum():,} of {len(useful):,} turns"
+    # Past the patience of all users, a nugget counts as little as none.
+    n_relevant, n_late = int(rows["relevant"].sum()), int(rows["late"].sum())
+    is_useful = rows.groupby(["conversation", "turn"])["relevant"].any()
+    message = (
+        f"seen: {n_relevant:,} relevant nuggets in {is_useful.sum():,} of {len(is_useful):,} turns "
+        f"of {len(nuggets.conversations):,} conversations"
     )
-    late = int((turns["relevant"] & (nuggets.end > patience)).sum())
-    told = f"{told} of {len(nuggets.conversations):,} conversations"
-    click.echo(f"seen: {told}" + (f"; {late:,} end beyond the patience" if late else ""), err=True)
-    if late == turns["relevant"].sum():
-        found = (
-            f"all relevant nuggets end beyond {patience:g} words"
-            if late
-            else "no relevant nugget anywhere"
-        )
-        warnings.warn(f"{found}: nobody is served in any conversation", Unseen, stacklevel=2)
-    return nuggets
+    if n_late:
+        message += f"; {n_late:,} end beyond the patience"
+    click.echo(message, err=True)
+    if n_late < n_relevant:
+        return
+    problem = "no relevant nugget anywhere"
+    if n_late:
+        problem = f"all relevant nuggets end beyond {patience:g} words"
+    warnings.warn(f"{problem}: nobody is served in any conversation", Unseen, stacklevel=2)
 
 
-def _table(
-    measure: Any,
-    options: Any,
-    nuggets: Path,
-    attributes: Path,
-    select: Any,
-    output: Any,
-    cluster: Any,
-) -> tuple[Any, Any] | None:
-    """A nugget table and the attribute sets to score; a folder is scored here, file by file, and leaves nothing."""
+def _sets_to_score(attributes: Path, select: Sequence[str]) -> tuple[AttributeSets, list[str]]:
+    """The attribute sets of a file, and the names of those to score."""
     from equipoise.attributes import read_attributes
-    from equipoise.nuggets import read_nuggets
 
     sets = read_attributes(attributes)
-    if unknown := [name for name in select if name not in sets]:
+    unknown = [name for name in select if name not in sets]
+    if unknown:
         raise click.BadParameter(
             f"{attributes} has no attribute set {', '.join(unknown)}; it has {', '.join(sets)}"
         )
-    chosen = {name: sets[name] for name in select or sets}
-    if not nuggets.is_dir():
-        if cluster is not None:
-            raise click.UsageError(f"--cluster scores a folder of files; {nuggets} is one file")
-        return _told(read_nuggets(nuggets, sets, list(chosen)), options["patience"]), chosen
+    return sets, list(select or sets)
+
+
+def _read_table(
+    nuggets: Path, attributes: Path, select: Sequence[str], patience: float, cluster: str | None
+) -> tuple[NuggetTable, AttributeSets]:
+    """A nugget table, and the attribute sets to score it by."""
+    from equipoise.nuggets import read_nuggets
+
+    sets, names = _sets_to_score(attributes, select)
+    if cluster is not None:
+        raise click.UsageError(f"--cluster scores a folder of files; {nuggets} is one file")
+    # All sets of the file are its columns, also those that are not scored.
+    table = read_nuggets(nuggets, sets, names)
+    _show_seen(table, patience)
+    return table, {name: sets[name] for name in names}
+
+
+def _score_folder(
+    measure: Scorer,
+    nuggets: Path,
+    attributes: Path,
+    select: Sequence[str],
+    output: Path | None,
+    options: dict[str, Any],
+    cluster: str | None,
+) -> None:
+    """Score a folder of nugget tables file by file, for together they may exceed the memory."""
+    sets, names = _sets_to_score(attributes, select)
     if output is None:
         raise click.UsageError(
             f"{nuggets} is a folder of partitions; name a folder to make with --output"
@@ -106,14 +136,14 @@ def _table(
     from equipoise_cli import parquet_folders
 
     with parquet_folders.cluster(cluster) as executor:
-        count = parquet_folders.score_parts(
-            nuggets, output, measure, sets, list(chosen), options, executor
+        n_conversations = parquet_folders.score_parts(
+            nuggets, output, measure, sets, names, options, executor
         )
-    click.echo(f"{count} conversations scored into {output}", err=True)
-    return None
+    click.echo(f"{n_conversations} conversations scored into {output}", err=True)
 
 
 def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
+    """What adds the intervals of means, which a folder cannot have."""
     if options["intervals"] and nuggets.is_dir():
         raise click.UsageError(
             f"{nuggets} is a folder, whose scores are never together: no --intervals"
@@ -128,7 +158,7 @@ def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
     epilog=samples("NUGGETS", "--attributes"),
 )
 @INTERVALS
-@_conversations
+@_takes_conversations
 def score_gfrc(
     nuggets: Path,
     attributes: Path,
@@ -138,15 +168,21 @@ def score_gfrc(
     cluster: Any,
     **options: Any,
 ) -> None:
-    """R, GF and GFRC of every conversation in NUGGETS: a CSV, JSON Lines or Parquet file, or a folder of such."""
-    refuse_outputs(
-        {"-o": (output, FOLDER if nuggets.is_dir() else SCORES)}, [nuggets, attributes], force=force
-    )
+    """R, GF and GFRC of every conversation in NUGGETS.
+
+    NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
+    """
+    # Scores of a folder of nugget tables are a folder of the same layout.
+    kind = FOLDER if nuggets.is_dir() else SCORES
+    refuse_outputs({"-o": (output, kind)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc import gfrc
 
     with_ends = _ends(nuggets, options)
-    if found := _table("gfrc", options, nuggets, attributes, select, output, cluster):
-        write({output: with_ends(gfrc(*found, **options))})
+    if nuggets.is_dir():
+        _score_folder("gfrc", nuggets, attributes, select, output, options, cluster)
+        return
+    table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
+    write({output: with_ends(gfrc(table, sets, **options))})
 
 
 @score.command(
@@ -156,11 +192,10 @@ def score_gfrc(
     epilog=samples("NUGGETS", "--attributes"),
 )
 @INTERVALS
-@_conversations
+@_takes_conversations
 @click.option("--clusters", type=FILE, help="CSV file for the user clusters.")
 @click.option(
     "--factors",
-    "parts",
     type=FILE,
     help="CSV file for who leaves at a nugget, and what those have had.",
 )
@@ -175,39 +210,49 @@ def score_gfrc2(
     force: bool,
     cluster: Any,
     clusters: Any,
-    parts: Any,
+    factors: Any,
     compare: bool,
     **options: Any,
 ) -> None:
-    """EGNP, EGF and GFRC2 of every conversation in NUGGETS: a CSV, JSON Lines or Parquet file, or a folder of such."""
+    """EGNP, EGF and GFRC2 of every conversation in NUGGETS.
+
+    NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
+    """
     outputs = {
         "-o": (output, FOLDER if nuggets.is_dir() else SCORES),
         "--clusters": (clusters, CLUSTERS),
+        "--factors": (factors, FACTORS),
     }
-    refuse_outputs(outputs | {"--factors": (parts, FACTORS)}, [nuggets, attributes], force=force)
-    from equipoise.measures.gfrc2 import factors, gfrc2, user_clusters
+    refuse_outputs(outputs, [nuggets, attributes], force=force)
+    import pandas as pd
 
-    if nuggets.is_dir() and (clusters is not None or parts is not None or compare):
+    from equipoise.measures import gfrc2 as measures
+    from equipoise.measures.gfrc import gfrc
+
+    if nuggets.is_dir() and (clusters is not None or factors is not None or compare):
         raise click.UsageError(
             f"{nuggets} is a folder, which is scored without --clusters, --factors and --compare"
         )
     with_ends = _ends(nuggets, options)
-    if not (found := _table("gfrc2", options, nuggets, attributes, select, output, cluster)):
+    if nuggets.is_dir():
+        _score_folder("gfrc2", nuggets, attributes, select, output, options, cluster)
         return
-    tables = {output: gfrc2(*found, **options)}
-    if clusters is not None or parts is not None:
-        leaving = user_clusters(
-            *found,
-            **{name: options[name] for name in options if name not in ("unserved", "by_group")},
-        )
-        files = {clusters: leaving, parts: factors(leaving)}
-        tables |= {file: made for file, made in files.items() if file is not None}
+    table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
+    scores = measures.gfrc2(table, sets, **options)
     if compare:
-        import pandas as pd
-
-        from equipoise.measures.gfrc import gfrc
-
-        shared = {choice.name for choice in options_of(gfrc)} - {"weights", "by_group"}
-        others = {name: value for name, value in options.items() if name in shared}
-        tables[output] = pd.concat([tables[output], gfrc(*found, **others)], ignore_index=True)
-    write(tables | {output: with_ends(tables[output])})
+        # GFRC has no weight of the utility; the shares of the groups are GFRC2's rows already.
+        names = {choice.name for choice in options_of(gfrc)} - {"weights", "by_group"}
+        gfrc_options = {name: value for name, value in options.items() if name in names}
+        scores = pd.concat([scores, gfrc(table, sets, **gfrc_options)], ignore_index=True)
+    tables = {output: with_ends(scores)}
+    if clusters is not None or factors is not None:
+        # Both options are of scores, and not of the users who leave.
+        leaving_options = options.copy()
+        for name in ("unserved", "by_group"):
+            del leaving_options[name]
+        leaving = measures.user_clusters(table, sets, **leaving_options)
+        if clusters is not None:
+            tables[clusters] = leaving
+        if factors is not None:
+            tables[factors] = measures.factors(leaving)
+    write(tables)

@@ -1,7 +1,10 @@
-"""Commands that score what could have gone otherwise: conversations that branch, and the worst of many cases."""
+"""Commands that score what could have gone otherwise: branching conversations, worst cases."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,10 @@ import click
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs, table
 from equipoise_cli.score import score
-from equipoise_cli.shared import FILE, samples, takes_output, tells_what_was_seen, write
+from equipoise_cli.shared import FILE, named, samples, takes_output, tells_what_was_seen, write
 
 GFRC2 = "equipoise.measures.gfrc2.gfrc2"
-GFRC = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
+GFRC_OPTIONS = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
 """What both measures of a path take."""
 INTERVALS = table("table of intervals", ("measure", "value", "low", "high"))
 TESTS = table("table of tests", ("a", "b", "p"))
@@ -25,7 +28,10 @@ WORST = "equipoise.measures.worst_cases.worst_cases"
 @click.argument("scores", type=FILE)
 @takes_output
 def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
-    """Mean, worst and CVaR of every score in SCORES, a tidy CSV or Parquet file with a row for each case."""
+    """Mean, worst and CVaR of every score in SCORES.
+
+    SCORES is a tidy CSV or Parquet file with a row for each case.
+    """
     refuse_outputs({"-o": (output, SCORES)}, [scores], force=force)
     from equipoise.measures.worst_cases import worst_cases
     from equipoise_cli.loaders.trees import read_scores
@@ -67,7 +73,9 @@ def score_tree(
     force: bool,
     **options: Any,
 ) -> None:
-    """GFRC2 of conversations that branch: what users can expect, the worst path, and the mean of the worst ones.
+    """GFRC2 of conversations that branch: what users can expect, and on the worst paths.
+
+    Of the paths it gives the worst one and the mean of the worst ones.
 
     TREE has the columns run, topic, node, parent (empty for the first round), probability (of
     taking the node, given its parent) and words; NUGGETS has run, topic, node, start, end (words of
@@ -75,59 +83,63 @@ def score_tree(
     either keeps a row to those who come with it; then every intent of --intent is scored, and all
     of them together.
     """
-    refuse_outputs(
-        {"-o": (output, SCORES), "--paths": (paths, SCORES)},
-        [tree, nuggets, attributes],
-        force=force,
-    )
-    import warnings
-    from functools import partial
-
+    outputs = {"-o": (output, SCORES), "--paths": (paths, SCORES)}
+    refuse_outputs(outputs, [tree, nuggets, attributes], force=force)
     import pandas as pd
 
     from equipoise.attributes import read_attributes
-    from equipoise.coverage import Unseen
-    from equipoise.files import parse_number
     from equipoise.measures.gfrc import gfrc
     from equipoise.measures.gfrc2 import gfrc2
     from equipoise.measures.trees import tree_scores
     from equipoise.measures.worst_cases import worst_cases
     from equipoise.problems import together
     from equipoise_cli.loaders.trees import read_tree, read_tree_nuggets
-    from equipoise_cli.shared import named
 
+    shares = _shares(intents)
+    case_options = {name: options.pop(name) for name in ("worst", "worse")}
+    gfrc_options = {name: options[name] for name in GFRC_OPTIONS}
+    sets = read_attributes(attributes)
+    rounds, nugget_rows = together(
+        [partial(read_tree, tree), partial(read_tree_nuggets, nuggets, sets)]
+    )
+    _show_seen(rounds, nugget_rows)
+
+    def score_path(table: Any, groups: Any) -> Any:
+        scores = gfrc2(table, groups, **options)
+        if compare:  # with the options that both measures take
+            scores = pd.concat([scores, gfrc(table, groups, **gfrc_options)], ignore_index=True)
+        return scores
+
+    # Every path from the first round to a last one is scored as a conversation.
+    path_scores = tree_scores(rounds, nugget_rows, sets, score_path, shares)
+    tables = {output: worst_cases(path_scores, "path", **case_options)}
+    if paths is not None:
+        tables[paths] = path_scores
+    write(tables)
+
+
+def _shares(intents: Iterable[str]) -> dict[str, float]:
+    """The share of each intent, as ``--intent`` gives them."""
+    from equipoise.files import parse_number
+
+    texts = named(intents, "--intent")
     try:
-        shares = {name: parse_number(text) for name, text in named(intents, "--intent").items()}
+        return {name: parse_number(text) for name, text in texts.items()}
     except ValueError as error:
         raise click.BadParameter(f"--intent is written NAME=SHARE: {error}") from None
-    cases = {name: options.pop(name) for name in ("worst", "worse")}
-    shared = {name: value for name, value in options.items() if name in GFRC}
-    sets = read_attributes(attributes)
-    rounds, found = together([partial(read_tree, tree), partial(read_tree_nuggets, nuggets, sets)])
-    relevant = found[found["level"] > 0]
-    useful = len(relevant[["run", "topic", "node"]].drop_duplicates())
-    click.echo(
-        f"seen: {len(relevant):,} relevant nuggets in {useful:,} of {len(rounds):,} rounds",
-        err=True,
-    )
+
+
+def _show_seen(rounds: Any, nuggets: Any) -> None:
+    """Say how many relevant nuggets the rounds have; warn where there is none."""
+    from equipoise.coverage import Unseen
+
+    relevant = nuggets[nuggets["level"] > 0]
+    n_useful = len(relevant[["run", "topic", "node"]].drop_duplicates())
+    message = f"{len(relevant):,} relevant nuggets in {n_useful:,} of {len(rounds):,} rounds"
+    click.echo(f"seen: {message}", err=True)
     if relevant.empty:
-        warnings.warn(
-            "no relevant nugget anywhere: nobody is served in any conversation",
-            Unseen,
-            stacklevel=2,
-        )
-
-    def scores(table: Any, groups: Any) -> Any:
-        both = [gfrc2(table, groups, **options)]
-        return pd.concat(
-            [*both, gfrc(table, groups, **shared)] if compare else both, ignore_index=True
-        )
-
-    scored = tree_scores(rounds, found, sets, scores, shares)
-    write(
-        {output: worst_cases(scored, "path", **cases)}
-        | ({paths: scored} if paths is not None else {})
-    )
+        problem = "no relevant nugget anywhere: nobody is served in any conversation"
+        warnings.warn(problem, Unseen, stacklevel=2)
 
 
 @score.command(
@@ -142,7 +154,12 @@ def score_tree(
     type=FILE,
     help="CSV file for paired tests between systems, or rounds where there is one.",
 )
-@click.option("--known", type=FILE, help="CSV of what there is: topic,name,url (url may be empty).")
+@click.option(
+    "--known",
+    "known_names",
+    type=FILE,
+    help="CSV of what there is: topic,name,url (url may be empty).",
+)
 @click.option(
     "--names",
     type=FILE,
@@ -152,17 +169,18 @@ def score_tree(
 def score_outcomes(
     records: tuple[Path, ...],
     tests: Any,
-    known: Any,
+    known_names: Any,
     names: Any,
     output: Any,
     force: bool,
     **options: Any,
 ) -> None:
-    """Useful turns and recovery of harvested RECORDS (.jsonl), each a system, with intervals over the topics."""
-    outputs = {"-o": (output, INTERVALS), "--tests": (tests, TESTS), "--names": (names, NAMES)}
-    refuse_outputs(outputs, [*records, known], force=force)
-    from functools import partial
+    """Useful turns and recovery of harvested RECORDS (.jsonl), each of a system.
 
+    The intervals are over the topics.
+    """
+    outputs = {"-o": (output, INTERVALS), "--tests": (tests, TESTS), "--names": (names, NAMES)}
+    refuse_outputs(outputs, [*records, known_names], force=force)
     import pandas as pd
 
     from equipoise.files import read_columns
@@ -170,21 +188,19 @@ def score_outcomes(
     from equipoise_studies.pilot import outcomes
     from equipoise_studies.recorded_conversations import read_harvest
 
-    if (known is None) != (names is None):
+    if (known_names is None) != (names is None):
         raise click.UsageError(
             "--known says what there is, --names where to write what is not: give both"
         )
-    with tells_what_was_seen(0.5):
-        turns = pd.concat(
-            together(partial(read_harvest, file) for file in records), ignore_index=True
-        )
+    with tells_what_was_seen(0.5):  # the default of --least-seen, which is no option here
+        turns_of_records = together(partial(read_harvest, file) for file in records)
+        turns = pd.concat(turns_of_records, ignore_index=True)
         tables = {output: outcomes.outcome_intervals(turns, **options)}
         if tests is not None:
-            tables[tests] = outcomes.outcome_tests(
-                turns, between="system" if len(records) > 1 else "round"
-            )
-        if known is not None:
-            tables[names] = outcomes.count_names(
-                turns, read_columns(known, ["topic", "name", "url"])
-            )
+            # With one system there is nothing but its rounds to compare.
+            between = "system" if len(records) > 1 else "round"
+            tables[tests] = outcomes.outcome_tests(turns, between=between)
+        if known_names is not None:
+            entities = read_columns(known_names, ["topic", "name", "url"])
+            tables[names] = outcomes.count_names(turns, entities)
     write(tables)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -26,6 +28,9 @@ from equipoise_cli.shared import (
     write,
 )
 from equipoise_cli.tables import axes, check_figure, drawn
+
+if TYPE_CHECKING:
+    from equipoise_cli.loaders.held_files import Kind
 
 BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
 GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"})
@@ -52,13 +57,19 @@ GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--div
 @click.option(
     "--documents",
     required=True,
-    help="The collection: .jsonl of id and text, lines of id, tab and text, a folder of such, or an ir_datasets name.",
+    help=(
+        "The collection: .jsonl of id and text, lines of id, tab and text, a folder of such, "
+        "or an ir_datasets name."
+    ),
 )
 @click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")
 @click.option(
     "--background",
     default="collection",
-    help="Background set of NFaiRR: a run, the whole collection, or own, the documents of each list itself.",
+    help=(
+        "Background set of NFaiRR: a run, the whole collection, or own, the documents of each "
+        "list itself."
+    ),
 )
 @takes_output
 @CLUSTER
@@ -73,7 +84,10 @@ def score_ranking_bias(
     tokens: Any,
     **options: Any,
 ) -> None:
-    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists, per topic, and their means with an empty topic."""
+    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists.
+
+    There is a row per topic; their means have an empty topic.
+    """
     refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
     import pandas as pd
 
@@ -85,39 +99,78 @@ def score_ranking_bias(
     from equipoise_cli.parquet_folders import cluster as connect
     from equipoise_cli.parquet_folders import count_parts
 
-    whole = background in ("collection", "own")
-    reads: list[Any] = [
-        partial(read_terms, terms),
-        partial(read_named_runs, [file for run in runs for file in run_files(run)]),
-    ]
-    pairs, lists, *rest = together([*reads, *([] if whole else [partial(read_run, background)])])
+    files = list(chain.from_iterable(map(run_files, runs)))
+    # All inputs are read before one is refused, so that the faults of all are told.
+    reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, files)]
+    if background in ("collection", "own"):  # a word, and no file to read
+        reads.append(lambda: background)
+    else:
+        reads.append(partial(read_run, background))
+    pairs, lists, options["background"] = together(reads)
     groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
-        warnings.warn(
-            f"{listed(groups.shared)} in more than one group of {terms}: counted for each", Note, 1
-        )
-    held = (
-        None
-        if background == "collection"
-        else pd.concat([table["document"] for table in (lists, *rest)]).unique()
-    )
+        note = f"{listed(groups.shared)} in more than one group of {terms}: counted for each"
+        warnings.warn(note, Note, 1)
+    needed_ids = None  # all of the collection
+    if background != "collection":
+        # Terms are counted in what is ranked, and in the background run if there is one.
+        id_columns = [lists["document"]]
+        if background != "own":
+            id_columns.append(options["background"]["document"])
+        needed_ids = pd.concat(id_columns).unique()
     with connect(cluster) as executor:
-        counts = count_parts(documents, groups.terms, tokens, held, executor)
-    options["background"] = background if whole else rest[0]
+        counts = count_parts(documents, groups.terms, tokens, needed_ids, executor)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
         table = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
     write({output: with_ends(table)})
 
 
+def _refuse_without_membership(names: set[str]) -> None:
+    """Refuse targets and kinds of attribute sets that have no memberships."""
+    if names:
+        raise click.UsageError(
+            "every attribute set needs a --membership of its NAME; "
+            f"none for {', '.join(sorted(names))}"
+        )
+
+
+def _refuse_kinds(kinds: Iterable[str]) -> None:
+    """Refuse kinds of groups that there are none of."""
+    wrong_kinds = sorted(set(kinds) - {"ordinal", "nominal"})
+    if wrong_kinds:
+        raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong_kinds)}")
+
+
 def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
-    """Score one run, and what was seen of it; a run is a task, so that its scores depend on nothing else."""
+    """Score one run, and what was seen of it.
+
+    A run is a task, so that its scores depend on nothing else.
+    """
     from equipoise.coverage import gathered
     from equipoise.loaders.trec import read_run
     from equipoise.measures.gfr import gfr_table
 
-    with gathered() as seen:
-        return gfr_table(read_run(run, name), **arguments), seen
+    with gathered() as coverages:
+        return gfr_table(read_run(run, name), **arguments), coverages
+
+
+def _score_runs(
+    files: list[Path], names: list[str], arguments: dict[str, Any], executor: Any
+) -> Any:
+    """The scores of all runs in one table, each run scored by itself."""
+    import pandas as pd
+
+    from equipoise.coverage import judge
+    from equipoise_cli.parquet_folders import run_each
+
+    tasks = [(file, name, arguments) for file, name in zip(files, names, strict=True)]
+    tables = []
+    for table, coverages in run_each(_score_run, tasks, executor, "run"):
+        tables.append(table)
+        # What a run showed may have been gathered elsewhere: here it joins that of the others.
+        judge(coverages)
+    return pd.concat(tables, ignore_index=True)
 
 
 @score.command(
@@ -187,51 +240,37 @@ def score_gfr(
     **options: Any,
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
-    members, aims, sorts = (
-        named(memberships, "--membership"),
-        named(targets, "--target"),
-        named(kinds, "--kind"),
-    )
-    refuse_outputs(
-        {"-o": (output, SCORES)},
-        [*runs, qrels, *members.values(), *aims.values(), attributes],
-        force=force,
-    )
-    import pandas as pd
-
+    membership_of = named(memberships, "--membership")
+    target_of = named(targets, "--target")
+    kind_of = named(kinds, "--kind")
+    inputs = [*runs, qrels, *membership_of.values(), *target_of.values(), attributes]
+    refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
     from equipoise.attributes import read_attributes
-    from equipoise.coverage import judge
     from equipoise.loaders.trec import run_files
     from equipoise.problems import together
     from equipoise_cli.loaders.held_files import read_groups, read_judgements, run_names
     from equipoise_cli.parquet_folders import cluster as connect
-    from equipoise_cli.parquet_folders import run_each
 
-    if alone := sorted((set(aims) | set(sorts)) - set(members)):
-        raise click.UsageError(
-            f"every attribute set needs a --membership of its NAME; none for {', '.join(alone)}"
-        )
-    if wrong := sorted(set(sorts.values()) - {"ordinal", "nominal"}):
-        raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong)}")
-    kind_of = cast("dict[str, Literal['nominal', 'ordinal']]", sorts)
-    files = [file for run in runs for file in run_files(run)]
+    _refuse_without_membership({*target_of, *kind_of} - membership_of.keys())
+    _refuse_kinds(kind_of.values())
+    files = list(chain.from_iterable(map(run_files, runs)))
     sets = read_attributes(attributes) if attributes else {}
     reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
-    for name, path in members.items():
-        reads.append(
-            partial(read_groups, path, name, kind_of.get(name, "nominal"), aims.get(name, ""), sets)
-        )
+    for name, path in membership_of.items():
+        kind, target = kind_of.get(name, "nominal"), target_of.get(name, "")
+        reads.append(partial(read_groups, path, name, cast("Kind", kind), target, sets))
     names, options["qrels"], *groups = together(reads)
-    options["attributes"] = {attribute.name: attribute for _, attribute in groups}
-    options["memberships"] = {attribute.name: table for table, attribute in groups}
-    for attribute in options["attributes"].values():
-        click.echo(plain(f"seen: {attribute}"), err=True)
+    # With them the options are the arguments of the measure, and a task needs no other.
+    options["attributes"] = {}
+    options["memberships"] = {}
+    for table, attribute_set in groups:
+        options["attributes"][attribute_set.name] = attribute_set
+        options["memberships"][attribute_set.name] = table
+        click.echo(plain(f"seen: {attribute_set}"), err=True)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        tasks = [(file, name, options) for file, name in zip(files, names, strict=True)]
-        scored = run_each(_score_run, tasks, executor, "run")
-        judge(one for _, seen in scored for one in seen)
-    write({output: with_ends(pd.concat([table for table, _ in scored], ignore_index=True))})
+        scores = _score_runs(files, names, options, executor)
+    write({output: with_ends(scores)})
 
 
 @score.command(
@@ -285,44 +324,60 @@ def score_attribution(
     Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard
     error, say of each CAB whether its interval decides it, and else how many questions would.
     """
-    check_figure(figure)
-    from equipoise_cli.loaders.rag_answers import paths, read_answer_files, run_name
+    check_figure(figure)  # before anything is read
+    from equipoise_cli.loaders.rag_answers import paths
 
-    refuse_outputs(
-        {"-o": (output, SCORES), "--figure": (figure, DRAWING)},
-        [*paths(answers), qrels],
-        force=force,
+    outputs = {"-o": (output, SCORES), "--figure": (figure, DRAWING)}
+    refuse_outputs(outputs, [*paths(answers), qrels], force=force)
+    from equipoise.measures import attribution
+    from equipoise_cli.parquet_folders import cluster as connect
+
+    by, favoured = options["by"], options["favoured"]
+    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
+        scores = _score_answers(answers, qrels, authors, options, executor)
+    tables = {output: scores}
+    if figure is not None:
+        tables[figure] = _figure_of_bias(scores, by, favoured, difference, figure)
+    write(tables)
+    # Said last, where a reader of the terminal looks first.
+    sentences = attribution.verdicts(
+        scores, by=by, favoured=favoured, level=options["level"], difference=difference
     )
+    for sentence in sentences:
+        click.echo(plain(sentence), err=True)
+
+
+def _score_answers(
+    answers: tuple[str, ...], qrels: Any, authors: Any, options: dict[str, Any], executor: Any
+) -> Any:
+    """Score answers: together, or file by file where there is a folder or a cluster."""
     from equipoise.measures import attribution
     from equipoise.measures.attribution.scores import EACH, attribution_rows
     from equipoise_cli import parquet_folders
-    from equipoise_cli.parquet_folders import cluster as connect
+    from equipoise_cli.loaders.rag_answers import paths, read_answer_files, run_name
 
-    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        if executor is None and not any(Path(path).is_dir() for path in paths(answers)):
-            table = read_answer_files(answers, qrels, authors)
-            scores = attribution.score_attribution(table, run=run_name(answers), **options)
-        else:
-            style, each = options["citation_style"], {name: options[name] for name in EACH}
-            parts = parquet_folders.score_answers(
-                answers, qrels, authors, options["by"], style, each, executor
-            )
-            rest = {
-                name: value
-                for name, value in options.items()
-                if name not in (*EACH, "citation_style")
-            }
-            scores = attribution_rows(parts, run=run_name(answers), **rest)
-    told = {"by": options["by"], "favoured": options["favoured"], "level": options["level"]}
-    figures = {}
-    if figure is not None:
-        from equipoise_compendium.plots.comparisons import attribution_bias
+    run = run_name(answers)
+    # A folder may hold more answers than memory does; of each, only the scores come back.
+    has_folder = any(Path(path).is_dir() for path in paths(answers))
+    if executor is None and not has_folder:
+        table = read_answer_files(answers, qrels, authors)
+        return attribution.score_attribution(table, run=run, **options)
+    table_options = options.copy()
+    style = table_options.pop("citation_style")
+    answer_options = {name: table_options.pop(name) for name in EACH}
+    scores_of_files = parquet_folders.score_answers(
+        answers, qrels, authors, options["by"], style, answer_options, executor
+    )
+    return attribution_rows(scores_of_files, run=run, **table_options)
 
-        rows = attribution.bias_rows(scores, options["by"])
-        _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))
-        figures[figure] = drawn(
-            attribution_bias(ax, rows, options["favoured"], difference), figure, "CAB"
-        )
-    write({output: scores, **figures})
-    for sentence in attribution.verdicts(scores, difference=difference, **told):
-        click.echo(plain(sentence), err=True)
+
+def _figure_of_bias(
+    scores: Any, by: tuple[str, ...], favoured: str, difference: float, path: Path
+) -> bytes:
+    """Each CAB with its interval, as the bytes of a file."""
+    from equipoise.measures import attribution
+    from equipoise_compendium.plots.comparisons import attribution_bias
+
+    rows = attribution.bias_rows(scores, by)
+    _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))
+    return drawn(attribution_bias(ax, rows, favoured, difference), path, "CAB")

@@ -1,8 +1,9 @@
-"""The command that scores how far what a system returns on a collection and on its counterfactual overlap."""
+"""The command that scores how far rankings of a collection and its counterfactual overlap."""
 
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,10 @@ from equipoise_cli.shared import (
     required=True,
     type=FILE,
     metavar="ORIGINAL COUNTERFACTUAL",
-    help="Two runs of one system, on the collection and on its counterfactual; repeat it for each system.",
+    help=(
+        "Two runs of one system, on the collection and on its counterfactual; "
+        "repeat it for each system."
+    ),
 )
 @click.option(
     "--ids",
@@ -57,10 +61,13 @@ def score_crbo(
     force: bool,
     **options: Any,
 ) -> None:
-    """CRBO of runs on a collection and on its counterfactual, per topic, and their means with an empty topic."""
-    refuse_outputs(
-        {"-o": (output, SCORES)}, [*(file for pair in pairs for file in pair), ids], force=force
-    )
+    """CRBO of runs on a collection and on its counterfactual.
+
+    There is a row per topic; their means have an empty topic.
+    """
+    # Neither run of a pair may be written over.
+    files = list(chain.from_iterable(pairs))
+    refuse_outputs({"-o": (output, SCORES)}, [*files, ids], force=force)
     import pandas as pd
 
     from equipoise.loaders.trec import read_run
@@ -71,19 +78,20 @@ def score_crbo(
     if ids is not None and suffix:
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
     names = run_names([original for original, _ in pairs])
-    reads: list[Any] = [
-        partial(read_run, file, name)
-        for name, pair in zip(names, pairs, strict=True)
-        for file in pair
-    ]
-    *tables, known = together(
-        [*reads, partial(read_document_ids, ids) if ids is not None else dict]
-    )
-    original, counterfactual = (pd.concat(tables[side::2], ignore_index=True) for side in (0, 1))
+    reads: list[Any] = []
+    for name, pair in zip(names, pairs, strict=True):
+        # Both runs of a system have its name, so that they are compared.
+        reads += [partial(read_run, file, name) for file in pair]
+    reads.append(dict if ids is None else partial(read_document_ids, ids))
+    *runs, original_of = together(reads)
+    original = pd.concat(runs[0::2], ignore_index=True)
+    counterfactual = pd.concat(runs[1::2], ignore_index=True)
     document = counterfactual["document"]
-    counterfactual["document"] = (
-        document.map(known).fillna(document) if known else document.str.removesuffix(suffix)
-    )
+    if original_of:
+        # A document of the counterfactual collection may be one of the original, as it was.
+        counterfactual["document"] = document.map(original_of).fillna(document)
+    else:
+        counterfactual["document"] = document.str.removesuffix(suffix)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
         table = crbo(original, counterfactual, **options)

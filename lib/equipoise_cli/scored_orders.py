@@ -80,21 +80,21 @@ def _coverage(
     return [
         Seen(
             label,
-            "inputs",
-            "a ranking",
-            n_ranked,
-            len(ids),
-            first(unranked),
-            first(ids_of_run),
+            items="inputs",
+            needed="a ranking",
+            found=n_ranked,
+            whole=len(ids),
+            lacking=first(unranked),
+            known=first(ids_of_run),
         ),
         Seen(
             label,
-            "ranked documents",
-            "a judgement",
-            n_judged,
-            len(ranked),
-            first(unjudged),
-            first(qrels["document"]),
+            items="ranked documents",
+            needed="a judgement",
+            found=n_judged,
+            whole=len(ranked),
+            lacking=first(unjudged),
+            known=first(qrels["document"]),
         ),
     ]
 
@@ -115,11 +115,14 @@ def score_inputs(
     trec_eval does.
     """
     parsed, name = parsed_measure(measure), run["run"].iloc[0]
+    # Rankings of one utterance are numbered: they are evaluated one at a time.
     ids = inputs.assign(number=inputs.groupby("query").cumcount())[["query", "id", "number"]]
     ranked = run.merge(ids, left_on="topic", right_on="id").astype({"score": np.float32})
+    # As trec_eval: scores are of single precision, and of equal ones the later id comes first.
     ranked = ranked.sort_values(["score", "document"], ascending=False)
     ranked = ranked.groupby("id", sort=False).head(parsed.params.get("cutoff", len(ranked)))
     judge(_coverage(name, run, ids, ranked, qrels), least_seen)
+    # Scores that fall from row to row leave the evaluator no ties to break in another way.
     ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64))
     values = pd.Series(_evaluated(parsed, ranked, qrels[qrels["query"].isin(ids["query"])]))
     values = values.astype(np.float64).reindex(ids["id"])
@@ -232,6 +235,7 @@ class ScoredConversation:
             }
         sd = values[1:].std(ddof=1) if n_drawn > 1 else np.nan
         share = n_others / (n_others + 1)
+        # Orders are drawn without replacement, so that the error shrinks to 0 with all of them.
         return {
             "mean": (values[0] + n_others * values[1:].mean()) / (n_others + 1),
             "sd": sd,
@@ -250,7 +254,7 @@ def scored_conversations(
     scored = []
     for conversation in permuted.conversations:
         if conversation.topic not in topics:
-            continue
+            continue  # nothing of it is judged, which was noted
         inputs_of_topic = permuted.inputs(conversation)
         judged = np.array([query in judged_queries for query in conversation.queries])
         scored.append(
@@ -309,9 +313,9 @@ def _how(rows: pd.DataFrame) -> str:
     if estimated.empty:
         return "exact"
     fewest_drawn, most_drawn = estimated["drawn"].min(), estimated["drawn"].max()
-    n_orders = (
-        str(fewest_drawn) if fewest_drawn == most_drawn else f"{fewest_drawn} to {most_drawn}"
-    )
+    n_orders = f"{fewest_drawn} to {most_drawn}"
+    if fewest_drawn == most_drawn:
+        n_orders = str(fewest_drawn)
     return f"{n_orders} orders drawn in {len(estimated)} of {len(rows)} conversations"
 
 
@@ -326,6 +330,7 @@ def table_2(scores: pd.DataFrame, all_orders: pd.DataFrame) -> pd.DataFrame:
     """
     groups = all_orders.groupby("run", sort=False)
     means = groups["mean"].mean()
+    # Conversations are drawn from independently: the variances of their means add up.
     squares = (all_orders["standard error"] ** 2).groupby(all_orders["run"], sort=False)
     standard_errors = np.sqrt(squares.agg(_sum_of_known)) / groups.size()
     half_widths = _STANDARD_ERRORS * standard_errors
@@ -367,7 +372,7 @@ def largest_of_all(
             largest = [conversation.largest(weights[pair]) for conversation in scored]
             leads[pair] = np.mean(largest)
     except ValueError:
-        return None
+        return None  # inputs that depend on more, or too many sets for dynamic programming
     return pd.DataFrame(leads, columns=runs, index=runs).reset_index(names="model")
 
 

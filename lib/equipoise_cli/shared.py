@@ -30,7 +30,9 @@ MEANS = "equipoise_cli.mean_intervals.with_mean_intervals"
 CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786."
 )
-
+_OUTPUT = click.option(
+    "-o", "--output", type=FILE, help="CSV or .parquet file to write.  [standard output]"
+)
 
 SAMPLES = {
     "--run": ("q1 Q0 d7 1 12.5 bm25", "q1 Q0 d2 2 11.9 bm25"),
@@ -47,21 +49,25 @@ SAMPLES = {
     ),
     "NUGGETS": ("run,topic,turn,start,end,level,SIZE,KIND", "bing,T1,1,33,35,2,0 1,1/2 1/2"),
     "FILE": (
-        '{"question": "q1", "mode": "Informed", "relevant_author": "Human", "nonrelevant_author": "LLM",',
+        '{"question": "q1", "mode": "Informed", "relevant_author": "Human",'
+        ' "nonrelevant_author": "LLM",',
         ' "answer": "In Wales [2].", "relevant": [2]}',
     ),
     "FILES, annotated": (
-        *("##### T1 bing", "### U1", "Please list films.", "### S1 o"),
-        *(
-            "Tenet (2020): https://www.imdb.com/title/tt6723592/",
-            "#L2",
-            "#SIZE: (0,1)",
-            "#KIND: (1,0)",
-        ),
+        "##### T1 bing",
+        "### U1",
+        "Please list films.",
+        "### S1 o",
+        "Tenet (2020): https://www.imdb.com/title/tt6723592/",
+        "#L2",
+        "#SIZE: (0,1)",
+        "#KIND: (1,0)",
     ),
     "FILES": (
-        '{"messages": [{"role": "user", "content": "Films?"}, {"role": "assistant", "content": "Tenet"}]}',
-        '{"messages": [{"role": "user", "content": "Books?"}, {"role": "assistant", "content": "Emma"}]}',
+        '{"messages": [{"role": "user", "content": "Films?"}, '
+        '{"role": "assistant", "content": "Tenet"}]}',
+        '{"messages": [{"role": "user", "content": "Books?"}, '
+        '{"role": "assistant", "content": "Emma"}]}',
     ),
     "FILES of FairWeb": (
         "<R112>",
@@ -77,14 +83,15 @@ SAMPLES = {
     "--qrels of utterances": ("31_1 0 d7 2", "31_2 0 d2 0"),
     "--topics of a track": (
         '[{"number": 31, "turn": [{"number": 1, "raw_utterance": "What is throat cancer?"},',
-        ' {"number": 2, "raw_utterance": "Is it treatable?"}, {"number": 3, "raw_utterance": "And lung cancer?"}]}]',
+        ' {"number": 2, "raw_utterance": "Is it treatable?"}, '
+        '{"number": 3, "raw_utterance": "And lung cancer?"}]}]',
     ),
     "--classes": ("query,class", "31_1,SE", "31_2,FT", "31_3,SE"),
     "--dependencies": ("query,depends_on", "31_2,31_1"),
     "RECORDS": (
         '{"record": "settings", "rounds": 1, "topics": [{"topic": "T1", "kind": "movies"}]}',
-        '{"record": "turn", "trial": 1, "topic": "T1", "turn": 1, "user": "Films?", "system": "Tenet", "outcome": "o", '
-        '"breakdown": false, "finish": "stop"}',
+        '{"record": "turn", "trial": 1, "topic": "T1", "turn": 1, "user": "Films?", '
+        '"system": "Tenet", "outcome": "o", "breakdown": false, "finish": "stop"}',
     ),
     "--known": ("topic,name,url", "T1,Tenet,https://www.imdb.com/title/tt6723592/"),
     "--config, the rest as in data/studies/CHAPTER": ("stands_for: replica", "record: my_record"),
@@ -93,70 +100,98 @@ SAMPLES = {
         "T1,movies,Please list films about chess.,title,imdb.com",
     ),
 }
-"""Two lines of every format that a command reads, by the option or argument that takes it."""
+"""A few lines of every format that a command reads, by the option or argument that takes it.
+
+A test gives them to the readers, so that no help shows what is refused.
+"""
 
 
 def samples(*names: str) -> str:
-    """The end of a command's help: two lines of each format it reads."""
-    return "\n\n".join(f"\b\n{name}:\n  " + "\n  ".join(SAMPLES[name]) for name in names)
+    """The end of a command's help: a few lines of each format it reads."""
+    paragraphs = []
+    for name in names:
+        lines = "\n  ".join(SAMPLES[name])
+        # Click reads a backspace as: leave the lines of this paragraph as they are.
+        paragraphs.append(f"\b\n{name}:\n  {lines}")
+    return "\n\n".join(paragraphs)
 
 
 def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Take a file to write a table to; an existing file of another kind is written over only by ``--force``."""
-    told = "CSV or .parquet file to write.  [standard output]"
-    return click.option("-o", "--output", type=FILE, help=told)(FORCE(command))
+    """Take a file to write a table to, and ``--force``."""
+    return _OUTPUT(FORCE(command))
 
 
 def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
-    """What adds the intervals of means to a table of scores, if they are asked for; takes its options out."""
-    chosen = {name: options.pop(name) for name in ("level", "resamples", "seed")}
-    if not options.pop("intervals"):
-        return lambda scores: scores
-    from equipoise_cli.mean_intervals import with_mean_intervals
+    """What adds the intervals of means to a table of scores, or nothing if none are asked for.
 
-    return lambda scores: with_mean_intervals(scores, **chosen)
+    The options that it needs are taken out of ``options``, which no measure knows them of.
+    """
+    interval_options = {name: options.pop(name) for name in ("level", "resamples", "seed")}
+    has_intervals = options.pop("intervals")
+
+    def add_ends(scores: Any) -> Any:
+        if not has_intervals:
+            return scores
+        from equipoise_cli.mean_intervals import with_mean_intervals
+
+        return with_mean_intervals(scores, **interval_options)
+
+    return add_ends
 
 
 def write(tables: Mapping[Path | None, Any]) -> None:
-    """Write every table or figure to its file, all or none, and the one without a file to the standard output."""
+    """Write tables and figures to their files, all or none; a table without one is printed."""
     from equipoise.problems import plain
     from equipoise_compendium.writing import write_csv, write_files
 
-    write_files({path: table for path, table in tables.items() if path is not None})
-    if None in tables:
-        text = io.StringIO()
-        write_csv(tables[None], text)
-        sys.stdout.write(plain(text.getvalue()) if sys.stdout.isatty() else text.getvalue())
+    files = {path: table for path, table in tables.items() if path is not None}
+    write_files(files)
+    if None not in tables:
+        return
+    buffer = io.StringIO()
+    write_csv(tables[None], buffer)
+    text = buffer.getvalue()
+    # A terminal would obey control characters in the ids of others; a file keeps every byte.
+    sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
 
 
 @contextmanager
-def tells_what_was_seen(least: float) -> Iterator[list[Any]]:
+def tells_what_was_seen(least_share: float) -> Iterator[list[Any]]:
     """Say on standard error what the measures within saw, and judge it."""
     from equipoise import coverage
     from equipoise.problems import plain
 
-    with coverage.gathered() as seen:
-        yield seen
-    for line in coverage.summaries(seen):
+    with coverage.gathered() as coverages:
+        yield coverages
+    for line in coverage.summaries(coverages):
         click.echo(f"seen: {plain(line)}", err=True)
-    coverage.judge(seen, least)
+    coverage.judge(coverages, least_share)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:
     """Read the values of an option that is written ``NAME=VALUE``."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or not name.strip() or name.strip() in found:
-            raise click.BadParameter(
-                f"{option} is written NAME=VALUE, each name once; found {text!r}"
-            )
-        found[name.strip()] = "/dev/stdin" if value == "-" else value
-    return found
+        name = name.strip()
+        if not equals or not name or name in values:
+            expected = f"{option} is written NAME=VALUE, each name once"
+            raise click.BadParameter(f"{expected}; found {text!r}")
+        # A dash is the standard input, as for every file of a command.
+        values[name] = "/dev/stdin" if value == "-" else value
+    return values
+
+
+def notebook_name(text: str) -> str:
+    """The name of a notebook, also where a shell has completed it to ``notebooks/NAME.ipynb``."""
+    if text.endswith(".ipynb"):
+        return Path(text).stem
+    return text
 
 
 def fail(faults: Iterable[str]) -> None:
     """Tell the faults and end with status 1, if there are any."""
-    if lines := list(faults):
+    lines = list(faults)
+    if lines:
         click.echo("\n".join(lines), err=True)
         sys.exit(1)

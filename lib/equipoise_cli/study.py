@@ -37,6 +37,7 @@ def study(chapter: str, config: str, models: Path | None, work: Path, dry_run: b
     """
     from equipoise_studies import config as configs
 
+    # Recorders need PyTorch and the like: no more than the one asked for is imported.
     record: Any = importlib.import_module(f"equipoise_studies.{chapter}.record")
     steps = record.plan(record.Study.read(config), models, work)
     click.echo(configs.told(steps))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,44 @@ import click
 
 FIGURES = (".svg", ".png", ".pdf")
 
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_LATEX |= {letter: f"\\{letter}" for letter in "&%$#_{}"}
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+}
+_TO_LATEX = str.maketrans(_LATEX)
 
 
 def _cell(value: Any, column: str) -> str:
+    """A value as it is shown: numbers at four digits, NaN as nothing."""
     if not isinstance(value, float):
         return str(value)
-    small = 0 <= value < 0.00005 and column.startswith("p")
-    return "< 0.0001" if small else "" if value != value else f"{value:.4f}"
+    if math.isnan(value):
+        return ""
+    # A p that is not 0 is not shown as 0.
+    if column.startswith("p") and 0 <= value < 0.00005:
+        return "< 0.0001"
+    return f"{value:.4f}"
 
 
 def _rows(table: Any) -> list[list[str]]:
-    return [
-        [_cell(v, c) for v, c in zip(row, table.columns, strict=True)]
-        for row in table.itertuples(index=False)
-    ]
+    """The cells of each row, as they are shown."""
+    rows = []
+    for values in table.itertuples(index=False):
+        cells = zip(values, table.columns, strict=True)
+        rows.append([_cell(value, column) for value, column in cells])
+    return rows
 
 
-def _numbers(table: Any) -> list[bool]:
-    """Which columns hold numbers."""
+def _is_number(table: Any) -> list[bool]:
+    """Whether each column holds numbers."""
     return [getattr(dtype, "kind", "") in "if" for dtype in table.dtypes]
 
 
@@ -39,32 +57,34 @@ def as_text(table: Any) -> str:
     """Columns side by side, numbers to the right."""
     from equipoise.problems import plain
 
-    cells = [[str(name) for name in table.columns], *_rows(table)]
-    cells = [[plain(cell) for cell in row] for row in cells]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    adjust = [str.rjust if right else str.ljust for right in _numbers(table)]
-    lines = (
-        "  ".join(f(c, w) for f, c, w in zip(adjust, row, widths, strict=True)).rstrip()
-        for row in cells
-    )
+    columns = []
+    rows = [list(map(str, table.columns)), *_rows(table)]
+    for texts, is_number in zip(zip(*rows, strict=True), _is_number(table), strict=True):
+        # Escaped before they are measured, or a control character would shift its line.
+        cells = [plain(text) for text in texts]
+        width = max(map(len, cells))
+        adjust = str.rjust if is_number else str.ljust
+        columns.append([adjust(cell, width) for cell in cells])
+    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
     return "\n".join(lines) + "\n"
 
 
 def as_latex(table: Any) -> str:
     """A LaTeX tabular with the rules of booktabs; every cell is escaped."""
-    cells = [[str(name) for name in table.columns], *_rows(table)]
-    escaped = (
-        [re.sub(r"[\\~^&%$#_{}]", lambda found: _LATEX[found[0]], cell) for cell in row]
-        for row in cells
-    )
-    head, *rows = (f"{' & '.join(row)} \\\\" for row in escaped)
-    columns = "".join("r" if right else "l" for right in _numbers(table))
+    lines = []
+    for cells in [list(map(str, table.columns)), *_rows(table)]:
+        escaped = [cell.translate(_TO_LATEX) for cell in cells]
+        lines.append(" & ".join(escaped) + r" \\")
+    alignment = ""
+    for is_number in _is_number(table):
+        alignment += "r" if is_number else "l"
+    header, *body = lines
     lines = [
-        f"\\begin{{tabular}}{{{columns}}}",
+        f"\\begin{{tabular}}{{{alignment}}}",
         "\\toprule",
-        head,
+        header,
         "\\midrule",
-        *rows,
+        *body,
         "\\bottomrule",
         "\\end{tabular}",
     ]
@@ -93,11 +113,13 @@ FORMATS = {"table": as_text, "csv": as_csv, "latex": as_latex, "markdown": as_ma
 def together(tables: Mapping[str, Any], form: str) -> str:
     """Tables one below the other under their titles."""
     if form == "csv" and len(tables) > 1:
-        raise ValueError(
-            f"a CSV file holds one table: choose one of {', '.join(tables)} with --show"
-        )
-    title = {"table": "{}\n\n", "markdown": "**{}**\n\n", "latex": "% {}\n", "csv": ""}[form]
-    return "\n".join(title.format(name) + FORMATS[form](table) for name, table in tables.items())
+        titles = ", ".join(tables)
+        raise ValueError(f"a CSV file holds one table: choose one of {titles} with --show")
+    heading = {"table": "{}\n\n", "markdown": "**{}**\n\n", "latex": "% {}\n", "csv": ""}[form]
+    texts = []
+    for title, table in tables.items():
+        texts.append(heading.format(title) + FORMATS[form](table))
+    return "\n".join(texts)
 
 
 def check_figure(path: Path | None) -> None:
@@ -120,7 +142,10 @@ def axes(*grid: int, **options: Any) -> Any:
 
 
 def drawn(ax: Any, path: Path, title: str) -> bytes:
-    """The figure of some axes as the bytes of a file, SVG, PDF or PNG by its ending, the same at every run."""
+    """The figure of some axes as the bytes of a file, of the kind that its ending says.
+
+    They are the same at every run.
+    """
     from equipoise_compendium.plots import rendered
 
     return rendered(ax.get_figure(root=True), path.suffix.lower().lstrip("."), title)

@@ -32,11 +32,12 @@ def add_transcripts(
         sign, *words = line.split() or [""]
         if sign == "#####":
             names.add(tuple(words[:2]))
-    new_transcripts = [
-        transcript for transcript in transcripts if (transcript.topic, transcript.run) not in names
-    ]
+    new_transcripts = []
+    for transcript in transcripts:
+        if (transcript.topic, transcript.run) not in names:
+            new_transcripts.append(transcript)
     if new_transcripts:
-        if not content.endswith(b"\n"):
+        if not content.endswith(b"\n"):  # as some editors leave it
             content += b"\n"
         write_files({path: content + format_transcripts(new_transcripts).encode()})
     return len(new_transcripts), len(transcripts) - len(new_transcripts)

@@ -1,4 +1,4 @@
-"""Exports of annotation tools: spans to word positions, labels to levels and groups, and what is refused."""
+"""Exports of annotation tools: spans to word positions, labels to groups, what is refused."""
 
 from __future__ import annotations
 
@@ -166,7 +166,10 @@ def test_every_export_gives_the_same_nuggets(tool: str, tmp_path: Path) -> None:
 def test_two_regions_of_one_place_are_one_nugget_unless_they_quote_something_else(
     tmp_path: Path,
 ) -> None:
-    """A text selected twice, as who has no choices for a region does it; beside a letter that UTF-16 counts twice."""
+    """A text selected twice, as who has no choices for a region does it.
+
+    It stands beside a letter that UTF-16 counts twice.
+    """
     text = TEXT.replace("Here:", "Here \U0001f3ac:")
     twice = [*region(text, KATWE, "L2", name="x"), *region(text, KATWE, "large", name="y")]
     found = fields(read_export(written(tmp_path, [task(twice, text)]), ONE))
@@ -182,8 +185,9 @@ def test_two_regions_of_one_place_are_one_nugget_unless_they_quote_something_els
 
 def test_positions_are_those_of_the_annotated_transcript(tmp_path: Path) -> None:
     """The transcript counts the words of its lines by itself."""
-    lines = "##### T1 mine\n### U1\nA film about chess?\n### S1\nHere: Searching for Bobby Fischer (1993),\n"
-    lines += "#L2\n#SIZE: (1,0)\n#WORDS: 4\nQueen of Katwe.\n#L1\n#SIZE: (1/2,1/2)\n#WORDS: 3\n### U2\nMore?\n### S2\nNo.\n"
+    lines = "##### T1 mine\n### U1\nA film about chess?\n"
+    lines += "### S1\nHere: Searching for Bobby Fischer (1993),\n#L2\n#SIZE: (1,0)\n#WORDS: 4\n"
+    lines += "Queen of Katwe.\n#L1\n#SIZE: (1/2,1/2)\n#WORDS: 3\n### U2\nMore?\n### S2\nNo.\n"
     transcripts = parse_transcripts(lines, "", ONE)
     quote = "for Bobby Fischer (1993)"
     marked = [*region(TEXT, quote, "L2", "large"), *REGIONS[:2]]

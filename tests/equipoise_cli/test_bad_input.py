@@ -1,4 +1,6 @@
-"""Guards every door against bad input: a sentence that names the file or option, status 2, and nothing written.
+"""Guards every door against bad input: a sentence that names the file or option, and status 2.
+
+Nothing is written.
 
 Each case is a good call of a command (`good_files`) with one thing wrong.
 """
@@ -47,8 +49,9 @@ from good_files import (
 )
 
 PYTHON_S_WORDS = re.compile(
-    r"Traceback|Errno|embedded null|could not convert|invalid literal|codec|<class|object at 0x|NoneType|recursion|"
-    r"Exceeds the limit|serializable|must be in 1|object has no attribute|unhashable|dtype|ufunc|surrogates not|"
+    r"Traceback|Errno|embedded null|could not convert|invalid literal|codec|<class|object at 0x|"
+    r"NoneType|recursion|Exceeds the limit|serializable|must be in 1|object has no attribute|"
+    r"unhashable|dtype|ufunc|surrogates not|"
     r"truth value|ArrowInvalid|too large to convert|Error\(|nan\b.*nan\b"
 )
 RAW = re.compile(
@@ -57,7 +60,7 @@ RAW = re.compile(
 
 
 def state(folder: Path) -> dict[str, bytes | str]:
-    """What lies in a folder: every file with its content, links and other things as what they are."""
+    """What lies in a folder: files with their content, links and others as what they are."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         if path.is_file() and not path.is_symlink()
@@ -67,7 +70,7 @@ def state(folder: Path) -> dict[str, bytes | str]:
 
 
 def refused(words: list[str], said: str, status: int = 2) -> Result:
-    """Call a command in this folder, and hold what it does against what is promised of every error."""
+    """Call a command in this folder, and hold what it does against what errors promise."""
     before, began = state(Path()), time.process_time()
     result = CliRunner().invoke(main, words)
     spent = time.process_time() - began
@@ -880,7 +883,7 @@ PIECES = [
 @given(data=st.data())
 @settings(max_examples=8)
 def test_a_file_that_is_damaged_somewhere(command: str, name: str, data: st.DataObject) -> None:
-    """A piece of a good file is replaced by one that may be bad: it is scored, or refused as every error is."""
+    """A good file with a piece that may be bad: it is scored, or refused as every error is."""
     good = FILES[name]
     start = data.draw(st.integers(0, len(good)))
     end = start + data.draw(st.integers(0, 12))

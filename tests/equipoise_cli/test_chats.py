@@ -1,4 +1,4 @@
-"""Conversations of others: every format as its makers document it, what is left out, and what is refused."""
+"""Conversations of others: formats as documented, what is left out, and what is refused."""
 
 from __future__ import annotations
 
@@ -150,7 +150,8 @@ def test_what_no_user_sees_is_left_out_and_counted(tmp_path: Path) -> None:
 def test_who_speaks_first_and_last(tmp_path: Path) -> None:
     path = written(tmp_path, "late.jsonl", [{"messages": [*OPENAI[1:], OPENAI[0]], "id": "T1"}])
     assert format_transcripts(read_chats(path)) == (
-        "##### T1 late\n### U1\n### S1\nTenet.\nLooper.\n### U2\nMore?\n### S2\nNo.\n### U3\nA film?\n"
+        "##### T1 late\n### U1\n### S1\nTenet.\nLooper.\n### U2\nMore?\n### S2\nNo.\n"
+        "### U3\nA film?\n"
     )
     silent = [OPENAI[0], OPENAI[1] | {"content": ""}, *OPENAI[2:]]
     path = written(tmp_path, "silent.jsonl", [{"messages": silent, "id": "T1"}])

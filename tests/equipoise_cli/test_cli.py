@@ -1,4 +1,7 @@
-"""Guards the command: options, tidy output, and bad input that ends with status 2 and without a traceback or a file."""
+"""Guards the command: options, tidy output, and bad input that ends with status 2.
+
+Bad input leaves no traceback and no file.
+"""
 
 from pathlib import Path
 

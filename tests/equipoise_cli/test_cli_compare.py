@@ -1,4 +1,4 @@
-"""Guards the commands that compare scores: every format of scores, tables, figures, and what is refused."""
+"""Guards the commands that compare scores: formats, tables, figures, and what is refused."""
 
 from __future__ import annotations
 

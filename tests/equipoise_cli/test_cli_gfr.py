@@ -198,9 +198,8 @@ def test_score_takes_a_folder_of_partitions(tmp_path: Path) -> None:
         "score", "gfrc", nuggets, "--attributes", attributes, "--cluster", "tcp://127.0.0.1:1"
     )
     assert "--cluster scores a folder" in alone.output
-    assert "without --clusters" in run(
-        "score", "gfrc2", tmp_path / "in", "--attributes", attributes, "-o", tmp_path / "n", "--compare"
-    ).output  # fmt: skip
+    words = ("score", "gfrc2", tmp_path / "in", "--attributes", attributes, "-o", tmp_path / "n")
+    assert "without --clusters" in run(*words, "--compare").output
 
 
 # --- from text to a nugget table ------------------------------------------------------------------

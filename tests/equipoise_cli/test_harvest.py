@@ -1,4 +1,4 @@
-"""The two-round protocol against a server that behaves, dies, stalls, answers garbage or half an answer."""
+"""The two-round protocol against a server that behaves, dies, stalls, or answers garbage."""
 
 from __future__ import annotations
 

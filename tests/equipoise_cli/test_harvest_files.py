@@ -1,4 +1,4 @@
-"""Guards what a harvest writes and finds: annotations, records, files of others; it reads back what it took."""
+"""Guards what a harvest writes and finds: annotations, records, files of others."""
 
 from __future__ import annotations
 
@@ -304,7 +304,9 @@ OTHERS: dict[str, bytes] = {
     "a program": bytes(range(256)) * 40,
     "a transcript": b"##### T1\n### U1\nx\n### S1\ny\n#L2\n",
     "a table": b"run,topic\na,b\n",
-    "settings of another": b'{"record": "settings", "topics": [{"topic": "T9"}], "model": "other"}\n',
+    "settings of another": (
+        b'{"record": "settings", "topics": [{"topic": "T9"}], "model": "other"}\n'
+    ),
     "half of another's settings": b'{"endpoint": "http://elsewhere',
     "lists in lists": b"[" * 100_000,
 }

@@ -1,4 +1,4 @@
-"""Inputs as users hold them: pipes, folders of any format, and those that would show a measure nothing."""
+"""Inputs as users hold them: pipes, folders, and those that would show a measure nothing."""
 
 import gzip
 import json

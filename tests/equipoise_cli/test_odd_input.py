@@ -1,4 +1,4 @@
-"""Guards input that is good but odd: it is taken, and gives the very bytes that the plain input gives."""
+"""Guards input that is good but odd: it is taken, and gives the bytes of the plain input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards the files of the user: no command writes over what it reads, nor over what is no output of its kind."""
+"""Guards the files of the user: nothing is written over what is read, or is of another kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ COMMANDS: dict[
         ),
         (
             "gfr",
-            "score gfr --run run --qrels qrels --membership A=members --target A=target --kind A=ordinal",
+            "score gfr --run run --qrels qrels --membership A=members --target A=target "
+            "--kind A=ordinal",
             "run qrels members target",
             "-o",
         ),

@@ -1,4 +1,4 @@
-"""Partitioned nugget tables: the same scores to the bit here, in processes and on a cluster that loses a worker."""
+"""Partitioned nugget tables: the same scores to the bit here, in processes and on a cluster."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def local_cluster(**options: Any) -> Iterator[str]:
 
 
 def deadly(mark: str) -> Callable[[], str]:
-    """A task that kills the worker it runs on, the first time; a closure, so that it travels by value."""
+    """A task that kills its worker, the first time; a closure, so that it travels by value."""
 
     def die_once() -> str:
         import os

@@ -1,4 +1,4 @@
-"""Guards what anyone's system is run on, and the way back: every order listed, and loops in plain Python."""
+"""Guards what anyone's system is run on, and the way back, by every order and plain loops."""
 
 from __future__ import annotations
 
@@ -150,10 +150,9 @@ def test_the_folder_holds_the_orders_and_is_read_again(context: str, labels: str
     found = folders.read_permuted(Path("a"))
     assert found.context == context
     lines = [json.loads(line) for line in Path("a/inputs.jsonl").read_text().splitlines()]
-    assert (
-        f"2 conversations, 7 utterances, {sum(map(len, found.orders.values()))} orders: {len(lines)} inputs"
-        in (said.output)
-    )
+    n_orders = sum(map(len, found.orders.values()))
+    numbers = f"2 conversations, 7 utterances, {n_orders} orders: {len(lines)} inputs"
+    assert numbers in said.output
     assert [line["id"] for line in lines] == [
         name for one in found.conversations for name in found.inputs(one).ids
     ]
@@ -540,7 +539,8 @@ def test_an_input_is_scored_as_a_ranking_of_its_utterance() -> None:
     ):
         found = scored.score_inputs(short, inputs, qrels)
     assert found.iloc[2] == 0
-    none = rf"run mine: found a ranking for none of {len(inputs)} inputs, such as 1-0_1, .*the other has 1_1"
+    none = rf"run mine: found a ranking for none of {len(inputs)} inputs, such as 1-0_1, "
+    none += r".*the other has 1_1"
     with pytest.raises(InputError, match=none):
         scored.score_inputs(ranked.assign(topic="1_1"), inputs, qrels)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""The command ``equipoise score ranking-bias``: what it writes, what it says, and what it refuses."""
+"""The command ``equipoise score ranking-bias``: what it writes, says and refuses."""
 
 import gzip
 import io
@@ -21,7 +21,10 @@ DOCUMENTS = {
     "d3": "rain falls",
     "d4": "she and she",
 }
-RUN = "q1 Q0 d1 1 3 bm25\nq1 Q0 d2 2 2 bm25\nq1 Q0 d3 3 1 bm25\nq2 Q0 d3 1 9 bm25\nq2 Q0 d4 2 8 bm25\n"
+RUN = (
+    "q1 Q0 d1 1 3 bm25\nq1 Q0 d2 2 2 bm25\nq1 Q0 d3 3 1 bm25\n"
+    "q2 Q0 d3 1 9 bm25\nq2 Q0 d4 2 8 bm25\n"
+)
 TERMS = "he,m\nhim,m\nshe,f\nher,f\n"
 
 
