@@ -216,6 +216,30 @@ def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
     assert notebooks.Parameter("decimals", "int | None", None, "").parse("null") is None
 
 
+def test_a_comment_on_any_line_of_a_parameter_is_its_help(tmp_path: Path) -> None:
+    """The formatter wraps a declaration that is too long, and leaves its comment within."""
+    book = notebook()
+    book.cells[2].source = """\
+# of this cell
+size: int = 3  # how many
+label: str = (
+    "a"  # a word
+)
+gains: list[float] = [  # gain of each level,
+    0.5,
+    1.0,  # the lowest first
+]
+scale: float = 1.0
+"""
+    parameters = notebooks.Notebook(tmp_path / "a.ipynb", book).parameters
+    assert {name: parameter.help for name, parameter in parameters.items()} == {
+        "size": "how many",
+        "label": "a word",
+        "gains": "gain of each level, the lowest first",
+        "scale": "",
+    }
+
+
 def test_reading_reports_draws_in_no_matplotlib() -> None:
     modules = "build, ledger, notebooks, printed"
     code = f"import sys; from equipoise_compendium import {modules}; sys.exit('matplotlib' in sys.modules)"
