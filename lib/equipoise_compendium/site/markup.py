@@ -221,12 +221,12 @@ def _table(report: Path, markup: str, slug: str, code: str) -> str:
     return f'<section class="result" id="{slug}">{markup}{links}</section>'
 
 
-def _folded_tables(
-    cell: Any, forms: Mapping[str, str], report: Path, tables: Mapping[str, str]
-) -> str:
-    """Tables behind a title that opens, each with its place and its files."""
+def _folded(cell: Any, forms: Mapping[str, str], report: Path, tables: Mapping[str, str]) -> str:
+    """Results behind a title that opens, each table with its place and its files."""
     begin, end = '<div class="equipoise-table">', "</details>"
     title, *table_markups = forms["text/html"].removesuffix(end).split(begin)
+    if not table_markups:
+        return forms["text/html"]  # it folds sentences alone
     # The Markdown of the output says in which order its tables stand.
     markdown = forms["text/markdown"]
     place_by_slug = {
@@ -270,7 +270,7 @@ def _shown(
         return {"text/html": _figure(report, forms, alt, slug, anchor, code)}
     markup = forms.get("text/html", "")
     if markup.startswith("<details>"):
-        return {"text/html": _folded_tables(cell, forms, report, tables)}
+        return {"text/html": _folded(cell, forms, report, tables)}
     slug = tables.get(forms.get("text/markdown", ""), "")
     if slug and "text/html" in forms:
         return {"text/html": _table(report, markup, slug, _code_anchor(cell, slug))}
