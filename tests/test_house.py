@@ -84,7 +84,7 @@ def test_the_workflow_runs_what_the_readme_says_with_pinned_actions() -> None:
 
 
 def test_pages_are_published_where_one_variable_says_so() -> None:
-    """What the job of the tests has kept, from the main branch only, with no more rights than that takes."""
+    """What the job of the tests has kept, from the main branch only, with no rights beyond."""
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "reports.yml").read_text())
     assert workflow["permissions"] == {"contents": "read"}
     job = workflow["jobs"]["pages"]
@@ -159,7 +159,10 @@ def test_every_package_imports_only_what_it_may() -> None:
 
 def test_the_command_is_imported_by_nothing_and_imports_the_rest_when_it_is_called() -> None:
     """So that ``--help`` loads neither a study nor what makes reports."""
-    code = "import sys, equipoise_cli; print(*sorted(name for name in sys.modules if name.startswith('equipoise')))"
+    code = (
+        "import sys, equipoise_cli\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('equipoise')))"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [
         name for name in ran.stdout.split() if name.partition(".")[0] == "equipoise_studies"
@@ -261,7 +264,7 @@ def test_readme_commands_exist() -> None:
 
 
 def test_every_option_is_declared_once() -> None:
-    """In options.py, with words of its own; a command takes it from there and writes none of that name by hand."""
+    """In options.py, with words of its own; a command takes it from there, and writes none."""
     assigned = [
         n for n in ast.parse((LIBRARY / "options.py").read_text()).body if isinstance(n, ast.Assign)
     ]
