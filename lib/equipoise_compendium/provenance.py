@@ -192,7 +192,7 @@ def _requirements(name: str) -> set[str]:
         texts = importlib.metadata.requires(name) or []
     except importlib.metadata.PackageNotFoundError:
         return set()
-    names = set()
+    names: set[str] = set()
     for requirement in map(Requirement, texts):
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             names.add(canonicalize_name(requirement.name))

@@ -67,8 +67,8 @@ def _draw_differences(
 ) -> None:
     for run, of_run in comparison.topics.groupby("run", sort=False):
         differences = of_run["difference"].to_numpy(dtype=np.float64)
-        y = heights[str(run)] - 0.12 + _heaped(differences, 0.26)
-        ax.plot(differences, y, "o", color=GREY, markersize=2.6, lw=0)
+        point_heights = heights[str(run)] - 0.12 + _heaped(differences, 0.26)
+        ax.plot(differences, point_heights, "o", color=GREY, markersize=2.6, lw=0)
     # Each pair is there once, either way round; turned, its difference and interval change sign.
     pairs = comparison.comparisons
     turned = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
