@@ -1,4 +1,4 @@
-"""A chat server for tests: it behaves, dies, stalls, answers garbage or half an answer, as scripted."""
+"""A chat server for tests: it behaves, dies, stalls or answers garbage, as scripted."""
 
 from __future__ import annotations
 

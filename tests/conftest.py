@@ -65,7 +65,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Replace running a notebook by reading its last cell: JSON with what the run would have left."""
+    """Replace running a notebook by reading its last cell: JSON with what a run would leave."""
     monkeypatch.setattr("equipoise_compendium.build._papermill", small_repository.pretend)
     small_repository.script(root)
     return root

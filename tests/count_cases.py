@@ -1,4 +1,4 @@
-"""Count the cases of the tests that ``data/reliability.csv`` names, and write them there: the site shows them."""
+"""Count the cases of the tests that ``data/reliability.csv`` names, and write them there."""
 
 import contextlib
 import sys

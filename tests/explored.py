@@ -18,7 +18,7 @@ def report(topic: str) -> pd.DataFrame:
 
 
 def wanted(topic: str, **chosen: int) -> list[list[str]]:
-    """What the table of a topic has to say, by score and run; settings are chosen by their place in the report."""
+    """What the table of a topic has to say, by score and run; settings by place in the report."""
     table = report(topic)
     names = [name for name in table if name not in ("run", *SETTINGS, "paper")]
     for name, place in chosen.items():

@@ -1,4 +1,4 @@
-"""A server of faults: for the first request it sends the bytes of a fault, for every later one a good answer."""
+"""A server of faults: the first request gets the bytes of a fault, each later one an answer."""
 
 from __future__ import annotations
 

@@ -52,9 +52,13 @@ TEXTS = {
         "a,T1,2,,,0,,,\n"
         "b,T1,1,2,2,1,.5 .5,0 0 1,Tenet\n"
     ),
-    "tree.csv": "run,topic,node,parent,probability,words\na,T1,1,,1,12\na,T1,more,1,3/4,9\na,T1,adhere,1,.25,20\n",
+    "tree.csv": (
+        "run,topic,node,parent,probability,words\n"
+        "a,T1,1,,1,12\na,T1,more,1,3/4,9\na,T1,adhere,1,.25,20\n"
+    ),
     "node_nuggets.csv": (
-        "run,topic,node,start,end,level,SIZE,KIND,entity\na,T1,1,3,4,2,1 0,0 1 0,Tenet\na,T1,adhere,8,8,1,0 1,0 1 0,\n"
+        "run,topic,node,start,end,level,SIZE,KIND,entity\n"
+        "a,T1,1,3,4,2,1 0,0 1 0,Tenet\na,T1,adhere,8,8,1,0 1,0 1 0,\n"
     ),
     "known.csv": "topic,name,url\nT1,Tenet,https://a/1\nT1,Looper,\n",
     "cases.csv": "run,topic,attribute,measure,value\na-1,T1,,R,.5\na-2,T1,,R,1/4\n",
@@ -64,7 +68,8 @@ TEXTS = {
     ),
     "transcript.txt": (
         "##### T1 mine\n### U1\nA film?\n### S1 o\nTenet\n#L2\n#SIZE: (1,0)\n#KIND: (0,1/2,1/2)\n"
-        "Looper again\n#L1\nwc= 5\n#SIZE: (0,1)\n#KIND: (0,1,0)\n#ENTITY: Looper\n### U2\nMore?\n### S2 x\nNo.\n"
+        "Looper again\n#L1\nwc= 5\n#SIZE: (0,1)\n#KIND: (0,1,0)\n#ENTITY: Looper\n"
+        "### U2\nMore?\n### S2 x\nNo.\n"
     ),
     "conversation.txt": "<T1>\nU:A film?\nS:Here:\nTenet https://a/1\n</T1>\n",
     "record.jsonl": lines(*RECORD),
@@ -81,9 +86,12 @@ TEXTS = {
         {"text": "U:A film?\nS:Tenet.", "label": [[12, 17, "L2|large|x"]], "meta": {"topic": "T1"}}
     ),
     "labels.csv": "label,level\nfilm,2\n",
-    "second.csv": "run,topic,turn,start,end,level,SIZE,KIND\na,T1,1,4,4,1,0 1,1 0 0\nb,T1,1,2,2,1,1 0,0 1 0\n",
+    "second.csv": (
+        "run,topic,turn,start,end,level,SIZE,KIND\na,T1,1,4,4,1,0 1,1 0 0\nb,T1,1,2,2,1,1 0,0 1 0\n"
+    ),
     "topics.csv": (
-        "topic,type,request,format,site\nT1,T,Please list films.,title,\nT2,T,Please list books.,title,a.org\n"
+        "topic,type,request,format,site\n"
+        "T1,T,Please list films.,title,\nT2,T,Please list books.,title,a.org\n"
     ),
     "a.run": "T1 Q0 d1 1 3.5 a.run\nT1 Q0 d2 2 2.5 a.run\nT2 Q0 d3 1 1.5 a.run\n",
     "qrels.txt": "T1 0 d1 2\nT1 0 d2 0\nT2 0 d3 1\n",
@@ -106,16 +114,23 @@ TEXTS = {
         ]
     ),
     "ids.tsv": "7_1\tWhat is 1?\n7_2\tWhat is 2?\n7_3\tAnd 3?\n",
-    "classes.csv": "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n",
+    "classes.csv": (
+        "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n"
+    ),
     "needs.csv": "query,depends_on\n7_3,7_2\n",
     "asked.txt": "7_1 0 d1 2\n7_2 0 d1 0\n7_2 0 d2 1\n7_3 0 d3 1\n",
     "permuted/settings.json": '{"context": "previous"}\n',
-    "permuted/classes.csv": "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n",
+    "permuted/classes.csv": (
+        "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n"
+    ),
     "permuted/orders.csv": (
         "topic,permutation,position,query,id\n7,0,1,7_1,7-0_1\n7,0,2,7_2,7-1_2\n7,0,3,7_3,7-4_2\n"
         "7,1,1,7_1,7-0_1\n7,1,2,7_3,7-3_2\n7,1,3,7_2,7-2_2\n"
     ),
-    "b.run": "7-0_1 Q0 d1 1 1 x\n7-1_2 Q0 d2 1 2 x\n7-2_2 Q0 d1 1 2 x\n7-3_2 Q0 d3 1 2 x\n7-4_2 Q0 d2 1 2 x\n",
+    "b.run": (
+        "7-0_1 Q0 d1 1 1 x\n7-1_2 Q0 d2 1 2 x\n7-2_2 Q0 d1 1 2 x\n"
+        "7-3_2 Q0 d3 1 2 x\n7-4_2 Q0 d2 1 2 x\n"
+    ),
     "background.run": "T1 Q0 d1 1 9 x\nT1 Q0 d2 2 8 x\nT2 Q0 d2 1 7 x\nT2 Q0 d3 2 6 x\n",
     "scores.csv": "run,topic,measure,value\na,T1,M,0.5\na,T2,M,0.25\nb,T1,M,1\nb,T2,M,0\n",
     "alpha.tsv": "T1\tM\t0.5\nT2\tM\t0.25\nall\tM\t0.375\n",
@@ -150,7 +165,10 @@ FILES: dict[str, bytes] = {name: text.encode() for name, text in TEXTS.items()} 
 }
 
 _SETS = ["--attributes", "sets.yaml"]
-_GFR = "score gfr --qrels qrels.txt --membership SIZE=members.txt --target SIZE=target.golddistr --kind SIZE=ordinal"
+_GFR = (
+    "score gfr --qrels qrels.txt --membership SIZE=members.txt "
+    "--target SIZE=target.golddistr --kind SIZE=ordinal"
+)
 _HARVEST = (
     "harvest --topics topics.csv --endpoint http://127.0.0.1:9/v1 --model m --tries 1 -o out.jsonl"
 )

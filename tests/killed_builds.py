@@ -1,4 +1,6 @@
-"""Builds that are killed, or whose disk is full or read-only: run them, start again, and tell what is not as promised.
+"""Builds that are killed, or whose disk is full or read-only, and what they leave.
+
+They are run and started again, and what is not as promised is told.
 
 Run as a program, as each attempt is a process of its own, made by fork, which a test with threads
 had better not do.
@@ -62,7 +64,9 @@ def start() -> str:
 
 
 def killed(work: Callable[[], str], step: int = 0, *, renames: bool = False) -> str:
-    """Work in a child that is killed before a step, or right after a rename; which, or what it said at its end.
+    """Work in a child that is killed before a step, or right after a rename.
+
+    Returns which, or what it said at its end.
 
     Work is done in children only, so that the parent has no threads, which a fork would break.
     """
@@ -95,7 +99,7 @@ def killed(work: Callable[[], str], step: int = 0, *, renames: bool = False) -> 
 
 
 def units(reports: Path) -> dict[str, dict[str, str]]:
-    """What is moved in one piece: every report, the site and each file of the ledger, with its files."""
+    """What is moved in one piece, with its files: reports, the site, each file of the ledger."""
     found: dict[str, dict[str, str]] = {}
     for name, sha in digest(reports).items():
         parts = Path(name).parts

@@ -1,4 +1,6 @@
-"""Commands that write, run in processes of their own and killed: at a moment, or at the n-th thing they do to a folder.
+"""Commands that write, killed at a moment, or at the n-th thing that they do to a folder.
+
+Each runs in a process of its own.
 
 A process that has everything imported waits for orders and forks for each, so that a run costs no
 start.
@@ -95,7 +97,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 class Writer:
-    """A command that writes into a folder, what it finds there, and what it leaves when nobody kills it.
+    """A command that writes into a folder, what it finds there, and what it leaves unharmed.
 
     ``sound`` is asked about the files that a killed one has left, temporary ones apart.
     """
@@ -143,7 +145,7 @@ class Writer:
         ] + 1
 
     def survives(self, at: int | None = None, after: float | None = None) -> None:
-        """Kill it before the ``at``-th thing, or after so many seconds; look at what it left; let it run to its end."""
+        """Kill it before the ``at``-th thing, or after so many seconds; then let it run on."""
         self.restore()
         code = self._run(at, after)["code"]
         assert code == KILLED or (code == 0 and at is None)

@@ -1,4 +1,4 @@
-"""GFRC and GFRC2 of one conversation at a time, written down as the papers do: the second opinion, and the baseline."""
+"""GFRC and GFRC2 of one conversation at a time, as the papers write them: a second opinion."""
 
 from __future__ import annotations
 

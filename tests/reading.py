@@ -1,4 +1,4 @@
-"""How long a notebook takes to read: its words and what they show, without an appendix, folded tables and code."""
+"""How long a notebook takes to read, without an appendix, folded tables and code."""
 
 import re
 

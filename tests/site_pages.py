@@ -13,7 +13,8 @@ SITE = project.root() / "reports" / "site"
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     '<svg onload="document.title=1"><a href="javascript:alert(1)">x</a></svg>'
-    "<iframe src='http://192.0.2.1/'></iframe><img src='http://192.0.2.1/a.png'> $\\href{http://192.0.2.1}{x}$ & | `"
+    "<iframe src='http://192.0.2.1/'></iframe><img src='http://192.0.2.1/a.png'> "
+    "$\\href{http://192.0.2.1}{x}$ & | `"
 )
 
 

@@ -1,4 +1,4 @@
-"""A BERT of one layer drawn at random, in the published layout: configuration, safetensors, tokeniser."""
+"""A BERT of one layer drawn at random: configuration, safetensors and tokeniser as published."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A repository of one small notebook, for tests of builds; and what a run would leave, without running it."""
+"""A repository of one small notebook, for tests of builds; and what its run would leave."""
 
 import hashlib
 import json

@@ -84,7 +84,7 @@ def test_the_workflow_runs_what_the_readme_says_with_pinned_actions() -> None:
 
 
 def test_pages_are_published_where_one_variable_says_so() -> None:
-    """What the job of the tests has kept, from the main branch only, with no more rights than that takes."""
+    """What the job of the tests has kept, from the main branch only, with no rights beyond."""
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "reports.yml").read_text())
     assert workflow["permissions"] == {"contents": "read"}
     job = workflow["jobs"]["pages"]
@@ -260,7 +260,7 @@ def test_readme_commands_exist() -> None:
 
 
 def test_every_option_is_declared_once() -> None:
-    """In options.py, with words of its own; a command takes it from there and writes none of that name by hand."""
+    """In options.py, with words of its own; a command takes it from there, and writes none."""
     assigned = [
         n for n in ast.parse((LIBRARY / "options.py").read_text()).body if isinstance(n, ast.Assign)
     ]

@@ -1,4 +1,4 @@
-"""Guards the licences of upstream collections: none of their sentences stands in this repository.
+"""Guards the licences of upstream collections: none of their sentences stands in the repository.
 
 What models answered here may repeat a sentence that they were shown; it is recorded as theirs.
 """

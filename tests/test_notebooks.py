@@ -1,4 +1,4 @@
-"""Runs every notebook through pytest-notebook and compares it with the executed copy in reports/."""
+"""Runs every notebook through pytest-notebook and compares it with the copy in reports/."""
 
 import ast
 import json
@@ -26,7 +26,8 @@ def test_notebook_runs_and_gives_the_committed_outputs(
     unreachable = provenance.missing_data(inputs)
     if unreachable:
         pytest.skip(
-            f"needs {', '.join(unreachable[:3])}: set EQUIPOISE_MIRROR to a folder that has the data"
+            f"needs {', '.join(unreachable[:3])}: "
+            "set EQUIPOISE_MIRROR to a folder that has the data"
         )
     monkeypatch.setenv(REPORT_FOLDER_VARIABLE, str(tmp_path))
     fixture = NBRegressionFixture(
@@ -109,7 +110,7 @@ def test_every_figure_says_what_is_to_be_seen_in_it(name: str) -> None:
 
 
 def test_whose_defaults_a_variant_names() -> None:
-    """The case studies' are the paper's own; elsewhere some are ours, so a variant says no more than "default"."""
+    """The case studies' are the paper's; elsewhere some are ours, which a variant calls default."""
     papers = {
         name
         for name, notebook in notebooks.find_notebooks().items()

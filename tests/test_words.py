@@ -1,4 +1,4 @@
-"""Guards what readers read: no identifier of a program stands as a word in prose, tables or figures of a report."""
+"""Guards what readers read: no identifier of a program stands as a word in a report."""
 
 from __future__ import annotations
 
@@ -56,5 +56,8 @@ def test_no_identifier_is_a_word_of_a_figure() -> None:
 
 
 def test_identifiers_are_found_and_names_and_addresses_are_not() -> None:
-    found = "relevant_citations, omega_squared and topK by TExFAIR and nDCG of https://x.org/Alan_Turing in ir_measures"
+    found = (
+        "relevant_citations, omega_squared and topK by TExFAIR and nDCG "
+        "of https://x.org/Alan_Turing in ir_measures"
+    )
     assert identifiers(found) == {"relevant_citations", "omega_squared", "topK"}

@@ -1,4 +1,6 @@
-"""A conversational system as an evaluator may have it, which knows nothing of Equipoise: a rule rewrites, bm25s ranks.
+"""A conversational system as an evaluator may have it, which knows nothing of Equipoise.
+
+A rule rewrites, bm25s ranks.
 
     python their_system.py PASSAGES (rewrite|raw) < inputs.jsonl > run
 
@@ -16,7 +18,10 @@ import bm25s
 PRONOUN = re.compile(
     r"(it|its|they|them|their|he|she|his|her|this|that|these|those|one|ones)", re.IGNORECASE
 )
-STOPPED = "what is are the a an of to in for and or do does did how why when where who which was were me tell about can"
+STOPPED = (
+    "what is are the a an of to in for and or do does did how why when where who which was were "
+    "me tell about can"
+)
 
 
 def content(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Facts: what a notebook needs of an upstream collection, committed, so that it runs on any machine.
+"""Facts: what a notebook needs of an upstream collection, committed, so that it runs anywhere.
 
 A fact table holds ids, labels, grades, counts, lengths and scores, never a text of others. The
 module ``facts`` of a study says how each of its tables is made from the registered upstream files;
@@ -56,16 +56,32 @@ def make(makers: Mapping[str, MakeTable]) -> dict[str, bytes]:
             files[name] = content(name, make_table())
         for source, digest in used.items():
             sources.append({"table": name, "source": source, "sha256": digest})
-    listed = pd.DataFrame(sources, columns=["table", "source", "sha256"])
-    return files | {SOURCES: content(SOURCES, listed.sort_values(["table", "source"]))}
+    columns = ["table", "source", "sha256"]
+    sources_table = pd.DataFrame(sources, columns=columns).sort_values(["table", "source"])
+    return files | {SOURCES: content(SOURCES, sources_table)}
+
+
+def sources_of(name: str) -> dict[str, str]:
+    """Sha256 of each file that a fact table was made from, by the name it was noted under.
+
+    ``name`` is a path in the repository, such as ``data/facts/pilot/qrels.csv``. A file that is no
+    fact table has no sources.
+    """
+    path = project.root() / name
+    listed = path.with_name(SOURCES)
+    if not name.startswith("data/facts/") or not listed.is_file():
+        return {}
+    sources = pd.read_csv(listed, dtype=str, keep_default_na=False)
+    of_table = sources[sources["table"] == path.name]
+    return dict(zip(of_table["source"], of_table["sha256"], strict=True))
 
 
 def changed(study: str, files: Mapping[str, bytes]) -> list[str]:
     """Names of the files of a study's facts that are not as they are made now, missing ones too."""
     folder = project.root() / "data" / "facts" / study
-    there = {path.name for path in folder.glob("*") if path.suffix in (".csv", ".parquet")}
-    differing = set(there ^ set(files))
-    for name in there & set(files):
+    committed = {path.name for path in folder.glob("*") if path.suffix in (".csv", ".parquet")}
+    differing = set(committed ^ set(files))
+    for name in committed & set(files):
         if (folder / name).read_bytes() != files[name]:
             differing.add(name)
     return sorted(differing)

@@ -1,4 +1,4 @@
-"""The findings: sentences of ``data/findings.md``, with every number read from the committed reports.
+"""The findings: sentences of ``data/findings.md``, with every number read from the reports.
 
 A place such as ``{gfrc2/tables/x.csv | run=a, row=b | column | .2f}`` stands for the cell of the
 one row with these values; the column ``#`` counts the rows. The file is below ``reports/``, links
@@ -16,7 +16,8 @@ import pandas as pd
 
 from equipoise_compendium.shown import markdown_cell
 
-_PAIRS = re.compile(r",(?=[^,=]+=)")  # a value may hold a comma
+# A value may hold a comma, so a condition ends only where another begins.
+_CONDITION_ENDS = re.compile(r",(?=[^,=]+=)")
 PLACE = re.compile(r"\{([^{}|]+)\|([^{}|]*)\|([^{}|]+)\|([^{}|]+)\}")
 
 
@@ -28,23 +29,27 @@ def render(template: str, folders: Sequence[Path]) -> str:
 
     @cache
     def table(file: str) -> pd.DataFrame:
-        path = next((path for folder in folders if (path := folder / file).is_file()), None)
-        if path is None:
-            raise ValueError(f"data/findings.md: there is no file reports/{file}")
-        return pd.read_csv(path, dtype=str, keep_default_na=False)
+        for folder in folders:
+            if (folder / file).is_file():
+                # As text: a word such as "nan" or "007" is shown as it stands in the report.
+                return pd.read_csv(folder / file, dtype=str, keep_default_na=False)
+        raise ValueError(f"data/findings.md: there is no file reports/{file}")
 
-    def cell(found: re.Match[str]) -> str:
-        file, keys, column, form = (part.strip() for part in found.groups())
+    def cell(place: re.Match[str]) -> str:
+        file, conditions, column, number_format = (group.strip() for group in place.groups())
         rows = table(file)
-        for key, value in (
-            pair.strip().split("=", 1) for pair in _PAIRS.split(keys) if pair.strip()
-        ):
+        for condition in _CONDITION_ENDS.split(conditions):
+            if not condition.strip():
+                continue
+            key, value = condition.strip().split("=", 1)
             rows = rows[rows[key] == value]
         if column == "#":
-            return format(len(rows), form)
+            return format(len(rows), number_format)
         if len(rows) != 1:
-            raise ValueError(f"data/findings.md: {found[0]} names {len(rows)} rows, wanted one")
+            raise ValueError(f"data/findings.md: {place[0]} names {len(rows)} rows, wanted one")
         text = str(rows[column].iloc[0])
-        return markdown_cell(text) if form == "s" else format(float(text), form)
+        if number_format == "s":
+            return markdown_cell(text)
+        return format(float(text), number_format)
 
     return PLACE.sub(cell, template)

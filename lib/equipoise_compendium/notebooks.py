@@ -155,7 +155,7 @@ class Notebook:
         return parameters
 
     def _parameters_of(self, source: str) -> Iterator[Parameter]:
-        """The parameters that a cell declares; the comment behind a declaration is its help."""
+        """The parameters that a cell declares; comments on lines of a declaration are its help."""
         try:
             tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
             statements = ast.parse(source).body
@@ -177,10 +177,11 @@ class Notebook:
             except (ValueError, TypeError):
                 wanted = f"{written} with a plain value"
                 raise ValueError(f"{self.name}: {name} is not written as {wanted}") from None
-            # The formatter breaks a long declaration, and its comment is then on a line within.
-            lines = range(statement.lineno, (statement.end_lineno or 0) + 1)
-            texts = [comments[line] for line in lines if line in comments]
-            yield Parameter(name, written, default, " ".join(texts))
+            # The formatter may wrap a long declaration, so its comment can stand on any line of it.
+            last_line = statement.end_lineno or statement.lineno
+            lines = range(statement.lineno, last_line + 1)
+            explanation = " ".join(comments[line] for line in lines if line in comments)
+            yield Parameter(name, written, default, explanation)
 
     def values(self, given: Mapping[str, str], profile: Profile = "full") -> dict[str, Any]:
         """Parameters that differ from their defaults: those typed, and those of the smoke profile.

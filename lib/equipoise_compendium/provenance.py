@@ -1,4 +1,6 @@
-"""What a report rests on, code, data, parameters and versions, kept in its manifest, and whether that is still so.
+"""What a report rests on, code, data, parameters and versions, and whether that is still so.
+
+All of it is kept in the manifest of the report.
 
 Code is compared by its syntax tree, so that no docstring, comment or line break makes a report out
 of date.
@@ -14,7 +16,7 @@ import importlib.metadata
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -33,37 +35,38 @@ VARIANT_VARIABLE = "EQUIPOISE_VARIANT"
 PACKAGES = ("equipoise", "equipoise_cli", "equipoise_compendium", "equipoise_studies")
 LIBRARY = Path(__file__).parents[1]
 """The folder of the packages, ``lib`` in a clone."""
-_TOOLING = re.compile(
-    r"ipykernel|ipython|jupyter|nb|papermill|pytest|setuptools"
-)  # the last loads itself at every start
+# setuptools is no tool of notebooks, but loads itself at every start.
+_TOOLING = re.compile(r"ipykernel|ipython|jupyter|nb|papermill|pytest|setuptools")
 
 
 # --- the manifest ---------------------------------------------------------------------------------
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Manifest of a report, or None where there is no report or its manifest is damaged, such as half-saved."""
+    """Manifest of a report; None where there is none, or a damaged one, such as half-saved."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        held = [manifest[key] for key in ("inputs", "versions", "sources")]
-        whole = all(
-            isinstance(record, dict) and record["artefact"] for record in manifest["artefacts"]
-        )
+        manifest: Any = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        complete = _is_complete(manifest)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return (
-        manifest
-        if whole
-        and manifest.get("notebook")
-        and all(isinstance(part, (dict, list)) for part in held)
-        else None
-    )
+    return dict(manifest) if complete else None
+
+
+def _is_complete(manifest: Any) -> bool:
+    """Whether a manifest has what the build reads; an error of the access says no as well."""
+    for record in manifest["artefacts"]:
+        if not isinstance(record, dict) or not record["artefact"]:
+            return False
+    for key in ("inputs", "versions", "sources"):
+        if not isinstance(manifest[key], (dict, list)):
+            return False
+    return bool(manifest.get("notebook"))
 
 
 def damaged_manifests() -> list[str]:
     """Names of the reports whose manifest is there, but cannot be read."""
-    found = sorted(path.parent for path in (project.root() / "reports").glob(f"*/{MANIFEST}"))
-    return [folder.name for folder in found if read_manifest(folder) is None]
+    folders = sorted(path.parent for path in (project.root() / "reports").glob(f"*/{MANIFEST}"))
+    return [folder.name for folder in folders if read_manifest(folder) is None]
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -77,21 +80,22 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def shape(node: Any) -> Any:
-    """A syntax tree as nested lists, without docstrings, comments and places; the same in every version of Python."""
+    """A syntax tree as nested lists, without docstrings, comments and places."""
     if isinstance(node, ast.AST):
-        parts = [
-            [name, shape(value)]
-            for name, value in ast.iter_fields(node)
-            if value is not None and value != []
-        ]
-        return [type(node).__name__, *parts]
+        fields = []
+        for name, value in ast.iter_fields(node):
+            # Versions of Python differ in the fields that they add, empty, to a node.
+            if value is not None and value != []:
+                fields.append([name, shape(value)])
+        return [type(node).__name__, *fields]
     if isinstance(node, list):
-        return [
-            shape(item)
-            for item in node
-            if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
-        ]
+        return [shape(item) for item in node if not _is_bare_constant(item)]
     return repr(node)
+
+
+def _is_bare_constant(node: Any) -> bool:
+    """Whether a statement is a constant that stands alone, such as a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 @functools.cache
@@ -111,11 +115,12 @@ def library() -> dict[str, str]:
 
 def loaded_modules() -> list[str]:
     """Modules of the packages that are loaded, each by its place in the repository."""
-    loaded = [
-        module for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES
-    ]
-    files = [Path(file) for module in loaded if (file := getattr(module, "__file__", None))]
-    return sorted(f"lib/{path.relative_to(LIBRARY).as_posix()}" for path in files)
+    places = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and name.partition(".")[0] in PACKAGES:
+            places.append(f"lib/{Path(file).relative_to(LIBRARY).as_posix()}")
+    return sorted(places)
 
 
 # --- versions -------------------------------------------------------------------------------------
@@ -127,52 +132,71 @@ def loaded_versions() -> dict[str, str]:
     Left out are the notebook tooling with what is there for its sake, and what a distribution only
     tries to import: a report is the same whatever else is installed.
     """
-    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    loaded, of_notebook = set(), set()
-    named = {_origin(value) for value in list(vars(sys.modules["__main__"]).values())}
+    loaded_files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    # What the notebook imports itself counts, even if the library does not require it.
+    modules_of_notebook = {_origin(value) for value in list(vars(sys.modules["__main__"]).values())}
+    loaded = set()
+    loaded_by_notebook = set()
     for module, names in importlib.metadata.packages_distributions().items():
-        for name in set(names) if module in sys.modules else ():
-            alone = len(set(names)) == 1  # else they share a namespace
-            if alone or any(
-                str(part.locate()) in files for part in importlib.metadata.files(name) or []
-            ):
-                loaded.add(canonicalize_name(name))
-                of_notebook |= {canonicalize_name(name)} if module in named else set()
-    tooling = _needed(filter(_TOOLING.match, loaded))
-    ours = (direct_requirements() | of_notebook) & loaded - tooling - {"equipoise"}
-    return {name: importlib.metadata.version(name) for name in sorted(_needed(ours) & loaded)}
+        if module not in sys.modules:
+            continue
+        distributions = set(names)
+        for distribution in distributions:
+            # In a namespace that distributions share, the files tell which of them was loaded.
+            if len(distributions) > 1 and not _has_file_among(distribution, loaded_files):
+                continue
+            name = canonicalize_name(distribution)
+            loaded.add(name)
+            if module in modules_of_notebook:
+                loaded_by_notebook.add(name)
+    tooling = _with_requirements(filter(_TOOLING.match, loaded))
+    computing = (direct_requirements() | loaded_by_notebook) & loaded - tooling - {"equipoise"}
+    names_used = sorted(_with_requirements(computing) & loaded)
+    return {name: importlib.metadata.version(name) for name in names_used}
+
+
+def _has_file_among(distribution: str, files: Collection[str | None]) -> bool:
+    paths = importlib.metadata.files(distribution) or []
+    return any(str(path.locate()) in files for path in paths)
 
 
 def _origin(value: object) -> str:
     """Top-level module that a value is, or comes from."""
-    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return str(name).partition(".")[0]
+    if isinstance(value, ModuleType):
+        name = value.__name__
+    else:
+        name = str(getattr(value, "__module__", None))
+    return name.partition(".")[0]
 
 
 def direct_requirements() -> set[str]:
-    """Distributions that the library names as its own requirements, those of its extras among them."""
-    return {
-        canonicalize_name(Requirement(text).name)
-        for text in importlib.metadata.requires("equipoise") or []
-    }
+    """Distributions that the library requires, with those of its extras."""
+    requirements = importlib.metadata.requires("equipoise") or []
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
 
 
-def _needed(names: Iterable[str]) -> set[str]:
+def _with_requirements(names: Iterable[str]) -> set[str]:
     """These distributions and all that they need here, but for their extras."""
-    found: set[str] = set()
+    visited: set[str] = set()
     waiting = set(names)
     while waiting:
         name = waiting.pop()
-        found.add(name)
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            wanted = map(Requirement, importlib.metadata.requires(name) or [])
-            needed = (
-                need.name
-                for need in wanted
-                if need.marker is None or need.marker.evaluate({"extra": ""})
-            )
-            waiting |= set(map(canonicalize_name, needed)) - found
-    return found
+        visited.add(name)
+        waiting |= _requirements(name) - visited
+    return visited
+
+
+def _requirements(name: str) -> set[str]:
+    """Distributions that one needs on this machine without its extras; none where it is not."""
+    try:
+        texts = importlib.metadata.requires(name) or []
+    except importlib.metadata.PackageNotFoundError:
+        return set()
+    names: set[str] = set()
+    for requirement in map(Requirement, texts):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            names.add(canonicalize_name(requirement.name))
+    return names
 
 
 # --- freshness ------------------------------------------------------------------------------------
@@ -188,8 +212,11 @@ def _sources(
     notebook: Notebook, modules: Iterable[str], texts: Mapping[str, str]
 ) -> dict[str, str]:
     """Digests of a notebook and of the modules of the library that its run has loaded."""
-    found = {name: code_digest(texts[name]) if name in texts else "" for name in modules}
-    return {f"notebooks/{notebook.path.name}": notebook.digest, **found}
+    digests = {f"notebooks/{notebook.path.name}": notebook.digest}
+    for name in modules:
+        # A module that is gone differs from every one that was loaded.
+        digests[name] = code_digest(texts[name]) if name in texts else ""
+    return digests
 
 
 def complete_manifest(
@@ -202,9 +229,9 @@ def complete_manifest(
     """
     manifest = read_manifest(folder) or {}
     manifest["sources"] = _sources(notebook, manifest["sources"], texts)
-    write_manifest(
-        folder, manifest | {"parameters": dict(parameters), "outputs": output_digests(folder)}
-    )
+    manifest["parameters"] = dict(parameters)
+    manifest["outputs"] = output_digests(folder)
+    write_manifest(folder, manifest)
 
 
 def staleness(notebook: Notebook, folder: Path, parameters: Mapping[str, Any] | None = None) -> str:
@@ -216,28 +243,31 @@ def staleness(notebook: Notebook, folder: Path, parameters: Mapping[str, Any] | 
     if manifest is None or "outputs" not in manifest:
         return "its manifest is damaged" if (folder / MANIFEST).exists() else "there is no report"
     modules = [name for name in manifest["sources"] if name.startswith("lib/")]
-    registered = {
-        f"registry:{row.item}/{row.path}": row.sha256 for row in registry.entries().itertuples()
-    }
-    pairs = [
+    versions = {name: _version(name) for name in manifest["versions"]}
+    # Parameters as JSON brings them back: in a manifest, a tuple is a list.
+    parameters_read = json.loads(json.dumps(dict(parameters or {})))
+    comparisons = [
         ("", manifest["sources"], _sources(notebook, modules, library())),
-        (
-            "",
-            manifest["inputs"],
-            {name: registered.get(name) or _digest(name) for name in manifest["inputs"]},
-        ),
-        (
-            "version of ",
-            manifest["versions"],
-            {name: _version(name) for name in manifest["versions"]},
-        ),
-        ("parameter ", manifest["parameters"], json.loads(json.dumps(dict(parameters or {})))),
+        ("", manifest["inputs"], _input_digests(manifest["inputs"])),
+        ("version of ", manifest["versions"], versions),
+        ("parameter ", manifest["parameters"], parameters_read),
         ("report file ", manifest["outputs"], output_digests(folder)),
     ]
     changed = []
-    for kind, then, now in pairs:
-        changed += [kind + key for key in sorted({*then, *now}) if then.get(key) != now.get(key)]
+    for kind, recorded, current in comparisons:
+        for name in sorted({*recorded, *current}):
+            if recorded.get(name) != current.get(name):
+                changed.append(kind + name)
     return f"changed since: {', '.join(changed)}" if changed else ""
+
+
+def _input_digests(names: Iterable[str]) -> dict[str, str]:
+    """Sha256 of inputs as they are now: of upstream files as registered, so none is fetched."""
+    registered = {
+        f"registry:{row.item}/{row.path}": str(row.sha256)
+        for row in registry.entries().itertuples()
+    }
+    return {name: registered.get(name) or _digest(name) for name in names}
 
 
 def _digest(name: str) -> str:
@@ -252,11 +282,13 @@ def _version(name: str) -> str:
 
 
 def missing_data(inputs: Iterable[str]) -> list[str]:
-    """Registered files among the inputs of a report that are not on this machine, as ``<item>/<path>``."""
-    rows = {f"{row['item']}/{row['path']}": row for _, row in registry.entries().iterrows()}
-    wanted = {name.removeprefix("registry:") for name in inputs if name.startswith("registry:")}
-    return sorted(
-        name
-        for name in wanted
-        if name not in rows or registry.verify(rows[name]) not in ("cache", "mirror")
-    )
+    """Registered files among inputs that are not on this machine, as ``<item>/<path>``."""
+    entries = {f"{row['item']}/{row['path']}": row for _, row in registry.entries().iterrows()}
+    missing = set()
+    for input_name in inputs:
+        name = input_name.removeprefix("registry:")
+        if name == input_name:
+            continue  # a file of the repository
+        if name not in entries or registry.verify(entries[name]) not in ("cache", "mirror"):
+            missing.add(name)
+    return sorted(missing)

@@ -29,10 +29,13 @@ from equipoise_compendium.notebooks import Notebook, find_notebooks
 
 TITLE = """# {topic}: conversations scored
 
-**Question.** How relevant is each conversation about {topic}, and how fair to the groups of what it names?
+**Question.** How relevant is each conversation about {topic}, and how fair to the groups of what \
+it names?
 
-**Measures.** T. Sakai: *Fairness-based Evaluation of Conversational Search: A Pilot Study*, EVIA 2023 (gfrc); T. Sakai,
-S. Tao, Y.-I. Song: *Evaluating Group Fairness and Relevance in Conversational Search: An Alternative Formulation*, 2025
+**Measures.** T. Sakai: *Fairness-based Evaluation of Conversational Search: A Pilot Study*, EVIA \
+2023 (gfrc); T. Sakai,
+S. Tao, Y.-I. Song: *Evaluating Group Fairness and Relevance in Conversational Search: An \
+Alternative Formulation*, 2025
 (gfrc2)."""
 
 
@@ -46,23 +49,22 @@ class Scaffold:
 
 
 def _data_parameters(notebook: Notebook) -> dict[str, str]:
-    """Parameters that name a file below ``data/``, with that file, of a notebook that takes a topic."""
-    paths = {
-        name: p.default
-        for name, p in notebook.parameters.items()
-        if p.type == "str" and "/" in p.default
-    }
-    there = {
-        name: path for name, path in paths.items() if (project.root() / "data" / path).is_file()
-    }
-    return there if "topic" in notebook.parameters else {}
+    """Parameters that name a file below ``data/``, with it; none where there is no topic."""
+    if "topic" not in notebook.parameters:
+        return {}
+    files = {}
+    for name, parameter in notebook.parameters.items():
+        if parameter.type != "str" or "/" not in parameter.default:
+            continue
+        if (project.root() / "data" / parameter.default).is_file():
+            files[name] = parameter.default
+    return files
 
 
 def copyable() -> list[str]:
     """Notebooks that a topic of one's own can begin from."""
-    return [
-        name for name, notebook in find_notebooks(faults={}).items() if _data_parameters(notebook)
-    ]
+    notebooks = find_notebooks(faults={})
+    return [name for name, notebook in notebooks.items() if _data_parameters(notebook)]
 
 
 def _with_parameters(source: str, values: Mapping[str, str]) -> str:
@@ -70,29 +72,78 @@ def _with_parameters(source: str, values: Mapping[str, str]) -> str:
     lines = source.split("\n")
     for statement in ast.parse(source).body:
         match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as old) if name in values:
-                line = lines[old.lineno - 1].encode()  # offsets count bytes
-                text = json.dumps(values[name], ensure_ascii=False).encode()
-                lines[old.lineno - 1] = (
-                    line[: old.col_offset] + text + line[old.end_col_offset :]
-                ).decode()
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as default):
+                pass
+            case _:
+                continue
+        if name not in values:
+            continue
+        # The tree counts offsets in bytes, not in characters.
+        line = lines[default.lineno - 1].encode()
+        value = json.dumps(values[name], ensure_ascii=False).encode()
+        replaced = line[: default.col_offset] + value + line[default.end_col_offset :]
+        lines[default.lineno - 1] = replaced.decode()
     return "\n".join(lines)
 
 
 def _copied_content(notebook: Notebook, name: str, values: Mapping[str, str]) -> str:
-    """The file of a notebook with another name, title and parameters, without prose tagged as about the example."""
+    """The file of a notebook with another name, title and parameters."""
     content = copy.deepcopy(notebook.content)
     title = nbformat.v4.new_markdown_cell(TITLE.format(topic=values["topic"]), id="title")
-    content.cells = [
-        title,
-        *(cell for cell in content.cells if "example" not in cell.metadata.get("tags", [])),
-    ]
+    cells = [title]
     for cell in content.cells:
-        if "parameters" in cell.metadata.get("tags", []):
+        tags = cell.metadata.get("tags", [])
+        if "example" in tags:
+            continue  # prose about the example's own numbers
+        if "parameters" in tags:
             cell.source = _with_parameters(cell.source, values)
         elif cell.cell_type == "code":
             cell.source = cell.source.replace(f'Report("{notebook.name}")', f'Report("{name}")')
+        cells.append(cell)
+    content.cells = cells
     return nbformat.writes(content) + "\n"
+
+
+def _check_arguments(name: str, source: str, topic: str) -> None:
+    """Refuse names that no notebook, copyable notebook or topic can have."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
+        raise ValueError(
+            f"{name!r} is no name for a notebook: lower-case letters, digits and _, a letter first"
+        )
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):
+        raise ValueError(f"{topic!r} is no topic: one word of letters, digits, '.', '_' and '-'")
+    sources = copyable()
+    if source in sources:
+        return
+    if source in find_notebooks(faults={}):
+        reason = "takes no topic and data files from its parameters"
+    else:
+        reason = "is no notebook"
+    raise ValueError(f"{source} {reason}; a topic can begin from {', '.join(sources)}")
+
+
+def _copied_data(
+    notebook: Notebook, name: str, topic: str
+) -> tuple[dict[str, str], dict[Path, str]]:
+    """New data files for a copied notebook.
+
+    Returns the values of the parameters that name them, and their texts by path, those of the
+    example with the new topic in place of its own.
+    """
+    folder = project.root() / "data"
+    example_topic = re.escape(str(notebook.parameters["topic"].default))
+    # The id alone: not where it is a piece of a longer one.
+    occurrence = rf"(?<![A-Za-z0-9._-]){example_topic}(?![A-Za-z0-9._-])"
+    values = {}
+    texts: dict[Path, str] = {}
+    for parameter, example_path in _data_parameters(notebook).items():
+        path = Path(example_path).with_name(name + Path(example_path).suffix)
+        if folder / path in texts:
+            path = path.with_stem(f"{name}_{parameter}")
+        values[parameter] = path.as_posix()
+        text = (folder / example_path).read_text(encoding="utf-8")
+        texts[folder / path] = re.sub(occurrence, lambda _: topic, text)
+    return values, texts
 
 
 def new_topic(name: str, source: str, topic: str) -> Scaffold:
@@ -102,54 +153,35 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
     `copyable`; ``topic`` is the id of the topic, one word.
     """
     root = project.root()
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
-        raise ValueError(
-            f"{name!r} is no name for a notebook: lower-case letters, digits and _, a letter first"
-        )
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):
-        raise ValueError(f"{topic!r} is no topic: one word of letters, digits, '.', '_' and '-'")
-    if source not in copyable():
-        known = find_notebooks(faults={})
-        why = (
-            "takes no topic and data files from its parameters"
-            if source in known
-            else "is no notebook"
-        )
-        raise ValueError(f"{source} {why}; a topic can begin from {', '.join(copyable())}")
+    _check_arguments(name, source, topic)
     notebook = find_notebooks([source])[source]
-    old_topic = rf"(?<![A-Za-z0-9._-]){re.escape(str(notebook.parameters['topic'].default))}(?![A-Za-z0-9._-])"
-    values, contents = {"topic": topic}, dict[Path, str]()
-    for parameter, old in _data_parameters(notebook).items():
-        path = Path(old).with_name(name + Path(old).suffix)
-        if root / "data" / path in contents:
-            path = path.with_stem(f"{name}_{parameter}")
-        values[parameter] = path.as_posix()
-        text = (root / "data" / old).read_text(encoding="utf-8")
-        contents[root / "data" / path] = re.sub(old_topic, lambda _: topic, text)
-    test = (
-        resources.files("equipoise_compendium")
-        .joinpath("topic_test.txt")
-        .read_text(encoding="utf-8")
+    data_values, data_texts = _copied_data(notebook, name, topic)
+    template = resources.files("equipoise_compendium").joinpath("topic_test.txt")
+    test_text = template.read_text(encoding="utf-8").format(name=name)
+    scaffold = Scaffold(
+        notebook=root / "notebooks" / f"{name}.ipynb",
+        test=root / "tests" / f"test_{name}.py",
+        data=tuple(data_texts),
     )
-    made = Scaffold(
-        root / "notebooks" / f"{name}.ipynb", root / "tests" / f"test_{name}.py", tuple(contents)
-    )
-    contents |= {
-        made.notebook: _copied_content(notebook, name, values),
-        made.test: test.format(name=name),
+    texts = {
+        **data_texts,
+        scaffold.notebook: _copied_content(notebook, name, {"topic": topic, **data_values}),
+        scaffold.test: test_text,
     }
-    there = [str(path.relative_to(root)) for path in contents if path.exists()]
-    if there:
-        raise ValueError(f"there already: {', '.join(there)}; choose another name")
-    for path, text in contents.items():
+    # All are looked for before any is written, so that a refusal leaves nothing behind.
+    existing = [str(path.relative_to(root)) for path in texts if path.exists()]
+    if existing:
+        raise ValueError(f"there already: {', '.join(existing)}; choose another name")
+    for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return made
+    return scaffold
 
 
 def check_topic(name: str, folder: Path) -> list[float]:
-    """Run a notebook into a folder instead of ``reports/``; return what its table ``scores`` holds."""
+    """Run a notebook into a folder instead of ``reports/``; return its table ``scores``."""
     notebook = find_notebooks([name])[name]
+    # A run changes the environment of its process, so it gets one of its own.
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         failed, message = pool.submit(execute, str(notebook.path), {}, str(folder)).result()
     table = folder / "tables" / "scores.csv"

@@ -1,4 +1,4 @@
-"""What a study records once, to be replayed ever after: settings stated in one way, then lines or rows.
+"""What a study records once, to be replayed ever after: settings, then lines or rows.
 
 A record of lines is JSON Lines, settings first: `begin` or go on, `add`, `read`. A record of rows
 is a CSV file whose settings lie in a JSON file: `state`, `replace_rows`. Whoever goes on with other
@@ -31,25 +31,27 @@ def settings_of(
     inputs: Iterable[Path] | None = None,
     **further: Any,
 ) -> dict[str, Any]:
-    """Settings as every record states them: ``seed, models, versions, inputs``, then the record's own.
+    """Settings as every record states them: ``seed, models, versions, inputs``, then further ones.
 
     ``models``: weights by the model's name, a file or its sha256. ``packages``: distributions whose
     versions matter. ``inputs``: files of the repository; without them, every file noted as used so
     far that no recorder wrote.
     """
-    files = {
-        name: sha
-        for name, sha in project.used_files().items()
-        if not name.startswith("data/outputs/")
-    }
+    files = {}
     if inputs is not None:
-        files = {
-            path.relative_to(project.root()).as_posix(): project.sha256(path) for path in inputs
-        }
-    weights = {
-        name: one if isinstance(one, str) else project.sha256(one)
-        for name, one in (models or {}).items()
-    }
+        for path in inputs:
+            files[path.relative_to(project.root()).as_posix()] = project.sha256(path)
+    else:
+        for name, input_digest in project.used_files().items():
+            # A record of a recorder is an outcome; reading it again states no new input.
+            if not name.startswith("data/outputs/"):
+                files[name] = input_digest
+    weights = {}
+    for name, file_or_digest in (models or {}).items():
+        if isinstance(file_or_digest, Path):
+            weights[name] = project.sha256(file_or_digest)
+        else:
+            weights[name] = file_or_digest
     versions = {name: version(name) for name in packages}
     return {"seed": seed, "models": weights, "versions": versions, "inputs": files, **further}
 
@@ -63,43 +65,64 @@ def digest(text: str) -> str:
 
 
 def weights_of(models: Path | None, name: str) -> list[Path]:
-    """Files of a model's weights in a folder of models: a GGUF file, or the safetensors of a folder with a config."""
-    if models is None or (models / name).is_file():
-        return [] if models is None else [models / name]
-    return (
-        sorted((models / name).glob("*.safetensors"))
-        if (models / name / "config.json").is_file()
-        else []
-    )
+    """Files of a model's weights in a folder of models.
+
+    A model is a GGUF file, or a folder with a configuration and safetensors.
+    """
+    if models is None:
+        return []
+    model = models / name
+    if model.is_file():
+        return [model]
+    # Without its configuration, a folder of weights cannot be loaded.
+    if (model / "config.json").is_file():
+        return sorted(model.glob("*.safetensors"))
+    return []
 
 
 def lacking_weights(models: Path | None, name: str) -> list[str]:
     """What is wanted before a model is run."""
     files = weights_of(models, name)
-    told = [f"weights in {path}: {wrong}" for path in files if (wrong := wrong_weights(path))]
-    return told if files else [f"the weights {name} in --models FOLDER"]
+    if not files:
+        return [f"the weights {name} in --models FOLDER"]
+    problems = []
+    for path in files:
+        problem = wrong_weights(path)
+        if problem:
+            problems.append(f"weights in {path}: {problem}")
+    return problems
 
 
 def wrong_weights(path: Path) -> str:
-    """What is wrong with a file of weights, if anything: it is neither GGUF nor safetensors, or cut off."""
-    size = path.stat().st_size
+    """What is wrong with a file of weights: it is neither GGUF nor safetensors, or cut off."""
+    if path.suffix == ".safetensors":
+        return _wrong_safetensors(path)
     with path.open("rb") as file:
-        start = file.read(8)
-        if path.suffix != ".safetensors":
-            return "" if start.startswith(b"GGUF") else "none in the form GGUF"
-        header = int.from_bytes(start, "little")
-        if not 8 < 8 + header <= size:
-            return (
-                "the file is empty" if not size else "no safetensors file, or one that is cut off"
-            )
+        if file.read(4) == b"GGUF":
+            return ""
+    return "none in the form GGUF"
+
+
+def _wrong_safetensors(path: Path) -> str:
+    # The file begins with the length of a JSON header, in 8 bytes, and this header. It says for
+    # each tensor where its bytes begin and end, counted from behind the header.
+    size = path.stat().st_size
+    if not size:
+        return "the file is empty"
+    with path.open("rb") as file:
+        header_length = int.from_bytes(file.read(8), "little")
+        data_start = 8 + header_length
+        if not 8 < data_start <= size:
+            return "no safetensors file, or one that is cut off"
         try:
-            tensors = json.loads(file.read(header))
-            ends = [
-                one["data_offsets"][1] for name, one in tensors.items() if name != "__metadata__"
-            ]
+            tensors = json.loads(file.read(header_length))
+            tensors.pop("__metadata__", None)
+            ends = [tensor["data_offsets"][1] for tensor in tensors.values()]
         except (ValueError, TypeError, KeyError, AttributeError):
             return "no safetensors file"
-    return "" if ends and 8 + header + max(ends) <= size else "it holds no weights, or is cut off"
+    if not ends or data_start + max(ends) > size:
+        return "it holds no weights, or is cut off"
+    return ""
 
 
 # --- lines ----------------------------------------------------------------------------------------
@@ -115,17 +138,18 @@ def read(
     """
     problems = Problems()
     settings, lines = parse_lines(path, kind, problems)
-    seen: set[str] = set()
+    identities: set[str] = set()
     for number, line in lines:
-        wrong = [name for name, wanted in fields.items() if type(line.get(name)) is not wanted]
+        # The exact type: to Python, true and false are integers as well.
+        wrong = [name for name, type_ in fields.items() if type(line.get(name)) is not type_]
         wrong += [name for name in key if name not in line and name not in fields]
         identity = json.dumps({name: line.get(name) for name in key}, sort_keys=True)
         if wrong:
-            wanted = f"the fields {', '.join(dict.fromkeys((*key, *fields)))}"
-            problems.add(path, number, None, f"no good value for {', '.join(wrong)}", wanted)
-        elif key and identity in seen:
+            expected = f"the fields {', '.join(dict.fromkeys((*key, *fields)))}"
+            problems.add(path, number, None, f"no good value for {', '.join(wrong)}", expected)
+        elif key and identity in identities:
             problems.add(path, number, None, f"{identity} again", f"each {kind} once")
-        seen.add(identity)
+        identities.add(identity)
     problems.refuse()
     return settings, [line for _, line in lines]
 
@@ -137,10 +161,9 @@ def begin(
     fields: Mapping[str, type],
     key: Sequence[str],
 ) -> list[Line]:
-    """Begin a record of lines, or go on with one of the same settings; returns the lines that it holds already."""
-    return resume(
-        path, {"record": "settings", **settings}, lambda held: read(held, kind, fields, key)
-    )
+    """Begin a record of lines, or go on with one of the same settings; returns its lines so far."""
+    first_line = {"record": "settings", **settings}
+    return resume(path, first_line, lambda record: read(record, kind, fields, key))
 
 
 def add(path: Path, kind: str, line: Mapping[str, Any]) -> None:
@@ -154,8 +177,10 @@ def add(path: Path, kind: str, line: Mapping[str, Any]) -> None:
 def read_settings(path: Path) -> dict[str, Any]:
     """Settings of a record: the first line of JSON Lines, or a JSON file of their own."""
     text = read_text(path)
+    if path.suffix == ".jsonl":
+        text = text.partition("\n")[0]
     try:
-        return dict(json.loads(text.partition("\n")[0] if path.suffix == ".jsonl" else text))
+        return dict(json.loads(text))
     except (ValueError, TypeError, RecursionError):
         raise refused(path, "no such thing", "settings, a JSON object", 1) from None
 
@@ -163,29 +188,41 @@ def read_settings(path: Path) -> dict[str, Any]:
 def state(
     path: Path, settings: Mapping[str, Any], measured: Mapping[str, Any] | None = None
 ) -> None:
-    """Write the settings of a record of rows to a JSON file; where others are written there, they are refused.
+    """Write the settings of a record of rows to a JSON file; refused where it holds other ones.
 
     ``measured``: what is known afterwards, such as seconds or a loss; free to differ, and added to
     what was known.
     """
-    whole = json.loads(json.dumps(settings))
-    held = read_settings(path) if path.is_file() else dict(whole)
-    known = held.pop("measured", {}) | (measured or {})
-    refuse_others(path, held, whole)
+    # As JSON brings them back, where a tuple is a list: so they can be compared with a file.
+    settings_read = json.loads(json.dumps(settings))
+    settings_so_far = read_settings(path) if path.is_file() else dict(settings_read)
+    all_measured = settings_so_far.pop("measured", {}) | (measured or {})
+    refuse_others(path, settings_so_far, settings_read)
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole |= {"measured": known} if known else {}
-    write_files({path: json.dumps(whole, indent=1, sort_keys=True) + "\n"})
+    if all_measured:
+        settings_read["measured"] = all_measured
+    write_files({path: json.dumps(settings_read, indent=1, sort_keys=True) + "\n"})
 
 
 def replace_rows(path: Path, rows: pd.DataFrame, key: Sequence[str], digits: int = 6) -> None:
-    """Put rows into a CSV file, replacing those of the same key, sorted by it; it is written whole or not at all."""
+    """Put rows into a CSV file, sorted by their key; a row of the same key is replaced.
+
+    The file is written whole or not at all.
+    """
     texts = rows.copy()
-    for column in texts.columns[[pd.api.types.is_float_dtype(dtype) for dtype in texts.dtypes]]:
-        texts[column] = texts[column].map(f"{{:.{digits}g}}".format, na_action="ignore")
-    held = [read_columns(path, list(rows.columns))] if path.is_file() else []
-    whole = pd.concat([*held, texts.astype("str")]).drop_duplicates(list(key), keep="last")
+    for column in rows.columns:
+        if pd.api.types.is_float_dtype(rows[column].dtype):
+            texts[column] = texts[column].map(f"{{:.{digits}g}}".format, na_action="ignore")
+    tables = [texts.astype("str")]
+    if path.is_file():
+        tables.insert(0, read_columns(path, list(rows.columns)))
+    merged = pd.concat(tables).drop_duplicates(list(key), keep="last")
     path.parent.mkdir(parents=True, exist_ok=True)
-    by_number = whole.sort_values(
-        list(key), key=lambda part: part.astype(int) if part.str.isdecimal().all() else part
-    )
-    write_files({path: by_number})
+    write_files({path: merged.sort_values(list(key), key=_as_numbers)})
+
+
+def _as_numbers(column: pd.Series) -> pd.Series:
+    """A column of texts as it is sorted: as numbers, if all of it are, so that 10 follows 9."""
+    if column.str.isdecimal().all():
+        return column.astype(int)
+    return column

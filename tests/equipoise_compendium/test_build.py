@@ -1,4 +1,4 @@
-"""Guards the build: freshness, parameters, staging, failures, and that reports/ survives being killed."""
+"""Guards the build: freshness, parameters, staging, failures, and that reports/ survives a kill."""
 
 import hashlib
 import importlib
@@ -216,17 +216,43 @@ def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
     assert notebooks.Parameter("decimals", "int | None", None, "").parse("null") is None
 
 
+def test_a_comment_on_any_line_of_a_parameter_is_its_help(tmp_path: Path) -> None:
+    """The formatter wraps a declaration that is too long, and leaves its comment within."""
+    book = notebook()
+    book.cells[2].source = """\
+# of this cell
+size: int = 3  # how many
+label: str = (
+    "a"  # a word
+)
+gains: list[float] = [  # gain of each level,
+    0.5,
+    1.0,  # the lowest first
+]
+scale: float = 1.0
+"""
+    parameters = notebooks.Notebook(tmp_path / "a.ipynb", book).parameters
+    assert {name: parameter.help for name, parameter in parameters.items()} == {
+        "size": "how many",
+        "label": "a word",
+        "gains": "gain of each level, the lowest first",
+        "scale": "",
+    }
+
+
 def test_reading_reports_draws_in_no_matplotlib() -> None:
     modules = "build, ledger, notebooks, printed"
-    code = f"import sys; from equipoise_compendium import {modules}; sys.exit('matplotlib' in sys.modules)"
+    imports = f"import sys; from equipoise_compendium import {modules}"
+    code = f"{imports}; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("command", ["gfr", "gfrc", "gfrc2"])
 def test_a_score_without_intervals_starts_without_the_statistics_of_scipy(command: str) -> None:
-    code = f"import sys; from equipoise_cli import main; main(['score', '{command}', '--help'], standalone_mode=False)"
-    told = f"{code}; sys.exit('scipy.stats' in sys.modules)"
-    subprocess.run([sys.executable, "-c", told], check=True, capture_output=True)
+    call = f"main(['score', '{command}', '--help'], standalone_mode=False)"
+    code = f"import sys; from equipoise_cli import main; {call}"
+    code += "; sys.exit('scipy.stats' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 @pytest.mark.usefixtures("root")
@@ -401,7 +427,8 @@ def test_a_docstring_makes_nothing_stale_and_a_statement_does(
     script(quick, sources=["lib/equipoise/a.py"])
     assert quick_states() == ["built"]
     module.write_text(
-        '# a comment\ndef one(  # another\n) -> int:\n    """The smallest number."""\n    return (1)\n'
+        "# a comment\ndef one(  # another\n) -> int:\n"
+        '    """The smallest number."""\n    return (1)\n'
     )
     assert quick_states() == ["fresh"]
     module.write_text("def one() -> int:\n    return 2\n")
@@ -446,8 +473,12 @@ def test_code_edited_while_it_runs_leaves_the_report_stale(
 
 
 def test_the_version_of_whatever_was_imported_counts(quick: Path) -> None:
-    script_of_run = "import json, pandas, Stemmer, nbformat; from equipoise_compendium.provenance import loaded_versions; "
-    command = [sys.executable, "-c", script_of_run + "print(json.dumps(loaded_versions()))"]
+    script_of_run = (
+        "import json, pandas, Stemmer, nbformat\n"
+        "from equipoise_compendium.provenance import loaded_versions\n"
+        "print(json.dumps(loaded_versions()))"
+    )
+    command = [sys.executable, "-c", script_of_run]
     ran = [subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)]
     assert ran[0] == ran[1]
     versions = json.loads(ran[0])

@@ -1,4 +1,4 @@
-"""Verdicts on claims: what an interval allows, what would decide, and every verdict of the committed reports again."""
+"""Verdicts on claims: what an interval allows, and every verdict of the committed reports again."""
 
 import math
 import re

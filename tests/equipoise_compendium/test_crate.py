@@ -1,4 +1,4 @@
-"""The metadata for machines: every file is there once, with its sha256, and every reference leads somewhere."""
+"""Guards the metadata for machines: every file once, with its sha256, every reference resolved."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -79,6 +80,38 @@ def test_inputs_from_elsewhere_are_those_of_the_registry(graph: dict[str, dict[s
         wanted = {rows[name].sha256 for name in manifest["inputs"] if name in rows}
         assert wanted <= {graph[each["@id"]]["sha256"] for each in run["object"]}
         assert run["instrument"] == {"@id": f"notebooks/{manifest['notebook']}.ipynb"}
+
+
+def test_every_fact_table_leads_to_the_upstream_files_it_was_made_from() -> None:
+    listed = {
+        path.parent: pd.read_csv(path) for path in (ROOT / "data/facts").glob("*/sources.csv")
+    }
+    assert len(listed) == 6
+    inputs = {
+        (folder / table).relative_to(ROOT).as_posix(): project.sha256(folder / table)
+        for folder, sources in listed.items()
+        for table in sources["table"].unique()
+    }
+    report = {"notebook": "of_facts", "inputs": inputs, "outputs": {}}
+    entities = json.loads(crate.text([report]))["@graph"]
+    by_id = {entity["@id"]: entity for entity in entities}
+    rows = {f"registry:{row.item}/{row.path}": row for row in registry.entries().itertuples()}
+    for folder, sources in listed.items():
+        for table, of_table in sources.groupby("table"):
+            name = (folder / str(table)).relative_to(ROOT).as_posix()
+            origins = [by_id[reference["@id"]] for reference in by_id[name]["isBasedOn"]]
+            assert [origin["sha256"] for origin in origins] == of_table["sha256"].tolist()
+            for source, origin in zip(of_table["source"], origins, strict=True):
+                if not source.startswith("registry:"):
+                    assert origin["@id"] == source
+                    continue
+                assert unquote(origin["@id"]) == unquote(rows[source].url)
+                licence = origin["license"]
+                if isinstance(licence, dict):
+                    licence = licence["@id"].removeprefix("https://spdx.org/licenses/")
+                assert licence == rows[source].licence
+    # What the run has read is the fact table, and nothing behind it.
+    assert {reference["@id"] for reference in by_id["#run-of_facts"]["object"]} == set(inputs)
 
 
 def test_no_date_that_no_release_has(graph: dict[str, dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""The page on which a reader moves the settings: driven by keyboard, its numbers are those of the report."""
+"""The page on which a reader moves the settings: its numbers are those of the report."""
 
 from __future__ import annotations
 

@@ -25,12 +25,14 @@ def shown(page: Page, topic: str) -> Any:
 
 
 def tab_to(page: Page, name: str) -> None:
-    """Press Tab until a control of this name has the focus, and see that it is marked and in sight."""
+    """Press Tab until a control of this name has the focus; see that it is marked and in sight."""
     for _ in range(40):
         page.press("Tab")
         if page.run("document.activeElement.name || ''") == name:
             break
-    focus = """(() => { const e = document.activeElement, box = e.getBoundingClientRect(), style = getComputedStyle(e);
+    focus = """(() => {
+        const e = document.activeElement, box = e.getBoundingClientRect();
+        const style = getComputedStyle(e);
         const seen = box.top >= 0 && box.bottom <= innerHeight;
         return [e.name, parseFloat(style.outlineWidth), style.outlineStyle, seen]; })()"""
     found, width, style, seen = page.run(focus)
@@ -70,13 +72,15 @@ def test_scores_and_figure_follow_the_keyboard(width: int, browser: Browser) -> 
     assert told == wanted("R112", **chosen)
     assert told != wanted("R112", **chosen | {"stop_model": 0})
     # the figure says the same
-    moved = "[...document.querySelectorAll('#about-R112 [id*=-mark-]')].map(e => [e.id, e.transform.baseVal[0].matrix.e])"
+    moved = """[...document.querySelectorAll('#about-R112 [id*=-mark-]')]
+        .map(e => [e.id, e.transform.baseVal[0].matrix.e])"""
     for name, place in page.run(moved):
         run, score = map(int, name.split("-")[2:])
         assert place == pytest.approx(600 * float(told[score][run]) ** (1 / 3), abs=0.01)
     limit = page.run("document.getElementById('R112-limit').transform.baseVal[0].matrix.e")
     beyond = page.run(
-        "[...document.querySelectorAll('#about-R112 .beyond')].map(e => [+e.dataset.end, e.x.baseVal.value])"
+        "[...document.querySelectorAll('#about-R112 .beyond')]"
+        ".map(e => [+e.dataset.end, e.x.baseVal.value])"
     )
     nuggets = pd.read_csv(project.data("conversations", "R112.csv"))
     assert sorted(end for end, _ in beyond) == sorted(nuggets.loc[nuggets["end"] > 50, "end"])
@@ -108,9 +112,11 @@ def test_every_combination_is_looked_up_rightly(browser: Browser) -> None:
         const count = sizes.reduce((a, b) => a * b, 1);
         for (let n = 0; n < count; n++) {{ let rest = n;
           ["stop", "target", "gains", "patience"].forEach((name, i) => {{
-            const size = sizes[3 - i]; form.elements[name].value = rest % size; rest = Math.floor(rest / size); }});
+            const size = sizes[3 - i]; form.elements[name].value = rest % size;
+            rest = Math.floor(rest / size); }});
           form.elements.patience.dispatchEvent(new Event("input", {{bubbles: true}}));
-          all.push([...document.querySelectorAll("#about-M002 tbody td")].map(e => e.textContent)); }}
+          const cells = [...document.querySelectorAll("#about-M002 tbody td")];
+          all.push(cells.map(e => e.textContent)); }}
         return all; }})()"""
     )
     page.close()

@@ -1,4 +1,4 @@
-"""Every number of the findings against its source, read here with csv and by plain loops, not by the library."""
+"""Every number of the findings against its source, read here with csv, not by the library."""
 
 import csv
 import re
@@ -11,7 +11,10 @@ from equipoise_compendium import findings, project
 TEMPLATE = (project.root() / "data" / "findings.md").read_text(encoding="utf-8")
 REPORTS = project.root() / "reports"
 PLACES = re.findall(r"\{(.*?)\}", TEMPLATE)
-NAMES = r"\[[^\]]*\]\([^)]*\)|(?:Tables?|Figures?|chapters?|topic|GFRC|TILDEv|MD)[ ]?[\d.]+|R112|bm25|BM25|QS\d"
+NAMES = (
+    r"\[[^\]]*\]\([^)]*\)|(?:Tables?|Figures?|chapters?|topic|GFRC|TILDEv|MD)[ ]?[\d.]+"
+    r"|R112|bm25|BM25|QS\d"
+)
 
 
 def pairs(keys: str) -> list[tuple[str, str]]:

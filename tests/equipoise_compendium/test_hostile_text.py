@@ -1,4 +1,4 @@
-"""Guards text from data: it stays text on a terminal, in Markdown, in HTML and in a spreadsheet, and in its folder."""
+"""Guards text from data: it stays text on a terminal, in Markdown, HTML and a spreadsheet."""
 
 import csv
 import io

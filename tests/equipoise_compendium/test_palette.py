@@ -1,4 +1,4 @@
-"""Guards the colours of figures: marks are seen on both grounds (WCAG 2.2, 1.4.11), and told apart by all readers."""
+"""Guards the colours of figures: seen on both grounds (WCAG 2.2, 1.4.11), told apart by all."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def contrast(colours: Colours, ground: Colours) -> Colours:
 
 
 def turned(colours: Colours) -> Colours:
-    """Colours as the dark page shows them: inverted, hue turned back, laid over the ground as a screen does."""
+    """Colours as the dark page shows them: inverted, hue turned back, laid over the ground."""
     assert "figure img { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; }" in STYLE
     return np.asarray(1 - (1 - np.clip((1 - colours) @ HALF_TURN.T, 0, 1)) * (1 - DARK))
 

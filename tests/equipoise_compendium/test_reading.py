@@ -1,4 +1,4 @@
-"""Guards how the site is read: by keyboard, on a desk and a phone, light and dark, and by those who cannot see it."""
+"""Guards how the site is read: by keyboard, on desk and phone, light and dark, and unseen."""
 
 from __future__ import annotations
 
@@ -101,16 +101,20 @@ def test_a_reader_finds_the_code_of_a_figure(first_page: Page) -> None:
 NAMES = sorted(path.stem for path in SITE.glob("*.html"))
 CUT = """[...document.querySelectorAll('.scroll, figure > a')]
   .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
-  .filter(e => !getComputedStyle(e).backgroundImage.includes('gradient') || (e.tabIndex < 0 && innerWidth > 640))
+  .filter(e => !getComputedStyle(e).backgroundImage.includes('gradient')
+    || (e.tabIndex < 0 && innerWidth > 640))
   .map(e => e.ariaLabel)"""
-BLANK = """[...document.querySelectorAll('td, th')].map(e => e.getBoundingClientRect()).filter(b => b.width > 0)
+BLANK = """[...document.querySelectorAll('td, th')].map(e => e.getBoundingClientRect())
+  .filter(b => b.width > 0)
   .filter(b => b.height > innerHeight / 2 && b.width < innerWidth / 3).length"""
 SIZED = (
     """[...document.querySelectorAll('img')].filter(e => !(e.alt && e.width && e.height)).length"""
 )
 SMALL = """[...document.querySelectorAll('figure img')]
-  .filter(e => innerWidth < 640 && e.checkVisibility() && e.clientWidth < e.width).map(e => e.src)"""
-BESIDE = """[...document.querySelectorAll('.beside')].map(e => getComputedStyle(e).display + getComputedStyle(e).position)"""
+  .filter(e => innerWidth < 640 && e.checkVisibility() && e.clientWidth < e.width)
+  .map(e => e.src)"""
+BESIDE = """[...document.querySelectorAll('.beside')]
+  .map(e => getComputedStyle(e).display + getComputedStyle(e).position)"""
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Guards what the README and the guide say: commands that exist, first lines that run, findings and links."""
+"""Guards what the README and the guide say: commands that exist and run, findings and links."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_three_findings_are_those_of_the_reports() -> None:
 
 
 def follow(block: str, folder: Path) -> str:
-    """Run the commands of a block in a folder, but those that install; return what the last one says."""
+    """Run the commands of a block in a folder, but those that install; return the last output."""
     said = ""
     for line in block.replace("\\\n", " ").splitlines():
         if "pip install" not in line:

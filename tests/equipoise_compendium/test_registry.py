@@ -1,4 +1,4 @@
-"""Guards the way to upstream data: cache, mirror, url, in this order; the sha256 on each; one clear line otherwise."""
+"""Guards the way to upstream data: cache, mirror, url; the sha256 on each; else one clear line."""
 
 import hashlib
 import http.server
@@ -22,7 +22,7 @@ SENT: list[int] = []
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Give an empty cache and an empty mirror, with one registered file whose url answers nothing."""
+    """An empty cache and an empty mirror, with one registered file whose url answers nothing."""
     cache, mirror = tmp_path / "cache", tmp_path / "mirror"
     for folder in (cache, mirror):
         folder.mkdir()

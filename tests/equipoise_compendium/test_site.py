@@ -1,4 +1,4 @@
-"""Guards the site: markup that may pass, links, and what a real browser makes of the pages without network."""
+"""Guards the site: markup that may pass, links, and what a browser makes of it without network."""
 
 import http.client
 import itertools
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from commands import called
 from equipoise import catalogue
 from equipoise_compendium import ledger, printed, project
+from equipoise_compendium.shown import Shown, folded
 from equipoise_compendium.site import markup, serve
 from equipoise_compendium.site import pages as site
 from site_pages import HOSTILE, HTML, PAGES, PARSED, SITE, Page, formulas_of
@@ -79,7 +81,8 @@ def test_the_index_shows_every_artefact_by_letter_and_leads_to_it() -> None:
     known = printed.artefacts()
     assert len(cells) == len(known)
     told = re.findall(
-        r'<a class="cell (\w+)" href="([^"]*)"[^>]*><span aria-hidden="true">[TF][\d.]+ <b>(.)</b>(.*?)</span>\n'
+        r'<a class="cell (\w+)" href="([^"]*)"[^>]*>'
+        r'<span aria-hidden="true">[TF][\d.]+ <b>(.)</b>(.*?)</span>\n'
         r'<span class="hidden">(.*?)</span></a>',
         PAGES["index.html"].decode(),
         re.DOTALL,
@@ -104,7 +107,7 @@ def test_each_reported_artefact_can_be_downloaded() -> None:
 
 
 def test_contrast_of_text_and_ground() -> None:
-    """WCAG 2.1, contrast of at least 4.5 to 1, for every ground that text stands on and every colour of code."""
+    """WCAG 2.1: a contrast of 4.5 to 1 on every ground of text, and for every colour of code."""
     style = PAGES["assets/style.css"].decode()
     day, night, code, code_by_night = re.split(
         r"@media screen and \(prefers-color-scheme: dark\)|/\* code \*/", style
@@ -358,3 +361,14 @@ def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
     assert all((made.parent / name).is_file() for name in images + links)
     assert not page.all("script")
     assert "&lt;script&gt;document.title" in made.read_text()
+
+
+def test_a_title_may_open_sentences_alone(tmp_path: Path) -> None:
+    """Folded tables get links to their files; folded claims have none, and stay as they are."""
+    fold = folded("On what is printed", [Shown.text("a", "**Holds**", "<p>It holds.</p>")])
+    output = nbformat.v4.new_output("display_data", fold.formats)
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [nbformat.v4.new_code_cell("fold", outputs=[output])]
+    nbformat.write(notebook, tmp_path / "example.ipynb")
+    page = markup.body(tmp_path)
+    assert "<summary>On what is printed</summary><p>It holds.</p></details>" in page

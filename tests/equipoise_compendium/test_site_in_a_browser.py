@@ -54,7 +54,8 @@ def test_a_browser_opens_the_page_from_disk_and_typesets_every_formula(
 FOCUS = """(() => {
   const wanted = "a[href], summary, [tabindex='0'], input, button";
   const all = [...document.querySelectorAll(wanted)].filter(e => e.checkVisibility());
-  const here = document.activeElement, style = getComputedStyle(here), box = here.getBoundingClientRect();
+  const here = document.activeElement, style = getComputedStyle(here);
+  const box = here.getBoundingClientRect();
   return {
     wanted: all.length,
     place: all.indexOf(here),
@@ -66,7 +67,7 @@ FOCUS = """(() => {
 
 
 def test_the_index_can_be_walked_by_keyboard(browser: Browser) -> None:
-    """Tab goes through every link once, in the order of the page, each marked and in sight, and out at the end."""
+    """Tab goes through every link once, in the page's order, each marked and in sight, and out."""
     page = browser.open((SITE / "index.html").as_uri())
     stops: list[dict[str, Any]] = []
     while len(stops) <= page.run(FOCUS)["wanted"]:
@@ -111,7 +112,7 @@ def test_enter_skips_to_the_content_opens_a_cell_and_unfolds_code(browser: Brows
 def test_a_hostile_transcript_shows_as_text(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Through every door: a table, a claim, plain output, Markdown output, raw HTML and a caption."""
+    """Through every door: a table, a claim, plain and Markdown output, raw HTML and a caption."""
     root = tmp_path / "repository"
     shutil.copytree(project.root() / "data" / "published", root / "data" / "published")
     (root / "data" / "README.md").write_text("# Data\n")
@@ -164,7 +165,8 @@ def test_a_hostile_transcript_shows_as_text(
 
 def test_claims_are_filtered_without_a_script(browser: Browser) -> None:
     page = browser.open((SITE / "claims.html").as_uri())
-    shown = "[...document.querySelectorAll('article.claim')].filter(a => a.offsetParent).map(a => a.className.split(' '))"
+    shown = """[...document.querySelectorAll('article.claim')].filter(a => a.offsetParent)
+        .map(a => a.className.split(' '))"""
     everything = page.run(shown)
     page.run("document.querySelector('a.verdict.undecided').click()")
     page.run("document.querySelector('#only-finding').click()")

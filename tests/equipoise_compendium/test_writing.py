@@ -1,4 +1,4 @@
-"""Guards what is written: files complete or as they were, with the modes that are due, and nothing left."""
+"""Guards what is written: files complete or as they were, with due modes, and nothing left."""
 
 from __future__ import annotations
 
@@ -192,7 +192,8 @@ def test_what_a_killed_process_left_is_swept_and_what_a_living_one_makes_is_not(
         "import sys, time; from pathlib import Path; from contextlib import ExitStack\n"
         "from equipoise_compendium.writing import staging\n"
         "with ExitStack() as stack:\n"
-        "    made = [stack.enter_context(staging(Path(sys.argv[1]) / 'a', folder=f)) for f in (False, True)]\n"
+        "    path = Path(sys.argv[1]) / 'a'\n"
+        "    made = [stack.enter_context(staging(path, folder=f)) for f in (False, True)]\n"
         "    (made[1] / 'within').write_text('')\n"
         "    print('made', flush=True); time.sleep(60)\n"
     )
@@ -241,7 +242,8 @@ def test_a_file_swept_before_it_was_locked_is_made_again(
 
 
 def test_writers_of_one_file_at_once_leave_one_of_theirs(tmp_path: Path) -> None:
-    writes = "import sys; from pathlib import Path; from equipoise_compendium.writing import write_files\n"
+    writes = "import sys; from pathlib import Path\n"
+    writes += "from equipoise_compendium.writing import write_files\n"
     writes += "for _ in range(20): write_files({Path(sys.argv[1]): sys.argv[2] * 50_000})"
     target = tmp_path / "a.txt"
     running = [python(writes, target, letter) for letter in "xy"]

@@ -1,6 +1,7 @@
-"""Figures: each function draws on matplotlib Axes and returns them; one style for all, labelled axes with units.
+"""Figures: each function draws on matplotlib Axes and returns them; one style for all.
 
-Colours stay apart for colour-blind readers, and there is no more ink than needed.
+Axes are labelled with units, colours stay apart for colour-blind readers, and there is no more ink
+than needed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from matplotlib.figure import Figure
 from equipoise.problems import plain
 
 COLOURS = ("#0072B2", "#A24400", "#338055", "#C377AA", "#C38811", "#4C80FF", "#441A00", "#3C444C")
-"""Categories, in the order they are used: each 3 to 1 on the light and on the dark page, and apart from the others for
-those who do not see red or green apart."""
+"""Categories, in the order they are used.
+
+Each has a contrast of 3 to 1 on the light and on the dark page, and stays apart from the others for
+those who do not see red or green apart.
+"""
 
 GREY = "#8A8A8A"
 """What is beside the point but must be seen."""
@@ -52,16 +56,24 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
 
     ``title`` is read out of an SVG to those who cannot see it, ``name`` makes its ids.
     """
-    title, file = plain(title), io.BytesIO()
-    metadata = {"svg": {"Date": None, "Creator": None, "Title": title}, "png": {"Software": None}}
-    how: dict[str, Any] = {"format": kind, "metadata": metadata.get(kind, {"CreationDate": None})}
+    title = plain(title)
+    # Dates and versions would make other bytes at every run; None leaves them out.
+    metadata: dict[str, Any] = {"CreationDate": None}
+    resolution: Any = "figure"
+    if kind == "svg":
+        metadata = {"Date": None, "Creator": None, "Title": title}
+    elif kind == "png":
+        metadata = {"Software": None}
+        resolution = 144
+    file = io.BytesIO()
+    # Matplotlib makes the ids of an SVG from random numbers unless it has a salt.
     with mpl.rc_context({"svg.hashsalt": name or title}):
-        figure.savefig(file, bbox_inches="tight", dpi=144 if kind == "png" else "figure", **how)
-    if kind != "svg":
-        return file.getvalue()
-    return file.getvalue().replace(
-        b"<svg ", f'<svg role="img" aria-label="{html.escape(title)}" '.encode(), 1
-    )
+        figure.savefig(file, format=kind, metadata=metadata, dpi=resolution, bbox_inches="tight")
+    content = file.getvalue()
+    if kind == "svg":
+        label = f'<svg role="img" aria-label="{html.escape(title)}" '
+        content = content.replace(b"<svg ", label.encode(), 1)
+    return content
 
 
 def look(number: int) -> dict[str, Any]:
@@ -70,12 +82,12 @@ def look(number: int) -> dict[str, Any]:
 
 
 def literal(text: object) -> str:
-    """Text that is data, so that a dollar sign shows as one and begins no formula; nothing hidden is obeyed."""
+    """Text that is data: a dollar sign begins no formula, and nothing hidden is obeyed."""
     return plain(text).replace("$", r"\$")
 
 
 def note(
-    ax: Axes, text: str, point: tuple[Any, Any], shift: tuple[float, float], **more: Any
+    ax: Axes, text: str, point: tuple[Any, Any], shift: tuple[float, float], **style: Any
 ) -> None:
     """Write beside a point, shifted from it by so many printer's points."""
-    ax.annotate(text, point, xytext=shift, textcoords="offset points", **more)
+    ax.annotate(text, point, xytext=shift, textcoords="offset points", **style)

@@ -1,8 +1,8 @@
-"""Figures of comparisons: runs with their intervals and topics, measures and how they agree, what tells pairs apart."""
+"""Figures of comparisons: runs with their intervals and topics, measures and how they agree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,94 +17,99 @@ _APART = COLOURS[0]
 
 
 def _heaped(values: Floats, width: float) -> Floats:
-    """Heights at which points of these values lie beside each other instead of on one another, around 0."""
+    """Heights around 0 at which points of these values lie beside, not on, one another."""
     span = float(np.ptp(values)) or 1.0
+    # Points in one of 41 cells along the axis would cover each other.
     cells = np.round((values - values.min()) / span * 40).astype(np.int64)
-    order = np.argsort(cells, kind="stable")
-    place = np.empty(len(values))
-    place[order] = np.concatenate(
-        [np.arange(count) - (count - 1) / 2 for count in np.bincount(cells) if count]
-    )
-    return place * min(width / 8, width / max(float(np.abs(place).max()), 1e-9))
+    heights = np.empty(len(values))
+    for cell in np.unique(cells):
+        in_cell = np.flatnonzero(cells == cell)
+        heights[in_cell] = np.arange(len(in_cell)) - (len(in_cell) - 1) / 2
+    highest = max(float(np.abs(heights).max()), 1e-9)
+    return heights * min(width / 8, width / highest)
 
 
-def compared_runs(axes: Sequence[Axes], found: Comparison, level: float) -> Sequence[Axes]:
-    """Draw runs, the best on top: their means with intervals, and their topics against the baseline.
+def _interval(ax: Axes, low: float, high: float, y: float, colour: str) -> None:
+    ax.plot([low, high], [y, y], lw=2, solid_capstyle="round", color=colour)
 
-    ``axes`` are two that share their y axis; ``found`` is of one group (without `by`). Beside the
-    differences of the topics stands their mean with the interval of the test, in colour where it is
-    significant.
+
+def compared_runs(axes: Sequence[Axes], comparison: Comparison, level: float) -> Sequence[Axes]:
+    """Draw runs, the best on top: means with intervals, and topics against the baseline.
+
+    ``axes`` are two that share their y axis; ``comparison`` is of one group (without `by`). Beside
+    the differences of the topics stands their mean with the interval of the test, in colour where
+    it is significant.
     """
-    board, pairs = found.leaderboard, found.comparisons
-    runs = board["run"].tolist()
-    height = dict(zip(runs, range(len(runs), 0, -1), strict=True))
-    against = found.baseline or runs[0]
-    left, right = axes
-    for row in board.itertuples():
-        strong: Any = {"color": COLOURS[1] if row.run == against else _APART}
-        left.plot(
-            [row.low, row.high], [height[row.run]] * 2, lw=2, solid_capstyle="round", **strong
-        )
-        left.plot(row.mean, height[row.run], "o", markersize=6, **strong)
-    left.set_yticks(list(height.values()), [literal(run) for run in runs])
-    left.set(
-        xlabel=f"Mean {literal(found.measure)} with its {level:.0%} interval",
-        ylim=(0.4, len(runs) + 0.6),
-    )
-    left.grid(visible=False, axis="y")
-    for run, part in found.topics.groupby("run", sort=False):
-        values = part["difference"].to_numpy(dtype=np.float64)
-        right.plot(
-            values,
-            height[run] - 0.12 + _heaped(values, 0.26),
-            "o",
-            color=GREY,
-            markersize=2.6,
-            lw=0,
-        )
-    swapped = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
-    swapped[["difference", "low", "high"]] *= -1
-    for row in pd.concat([pairs, swapped]).query("b == @against").itertuples():
-        sure: Any = {"color": _APART if row.p_corrected <= 1 - level + 1e-12 else GREY}
-        right.plot(
-            [row.low, row.high], [height[row.a] + 0.22] * 2, lw=2, solid_capstyle="round", **sure
-        )
-        right.plot(row.difference, height[row.a] + 0.22, "D", markersize=5, **sure)
-    right.axvline(0, color=COLOURS[1], lw=1)
-    note(
-        right,
-        "the others are held against it",
-        (0, height[against]),
-        (6, 0),
-        fontsize=8.5,
-        color=COLOURS[1],
-        va="center",
-    )
-    right.set(xlabel=f"Difference from {literal(against)}: topics (grey), mean with interval")
-    right.set_title("blue: significant", loc="right", fontsize=9, color=_APART)
-    right.tick_params(labelleft=False)
-    right.grid(visible=False, axis="y")
+    runs = comparison.leaderboard["run"].tolist()
+    baseline = comparison.baseline or runs[0]
+    heights = dict(zip(runs, range(len(runs), 0, -1), strict=True))
+    means_axis, differences_axis = axes
+    _draw_means(means_axis, comparison, level, baseline, heights)
+    _draw_differences(differences_axis, comparison, level, baseline, heights)
     return axes
 
 
+def _draw_means(
+    ax: Axes, comparison: Comparison, level: float, baseline: str, heights: Mapping[str, int]
+) -> None:
+    for row in comparison.leaderboard.itertuples():
+        colour = COLOURS[1] if row.run == baseline else _APART
+        _interval(ax, row.low, row.high, heights[row.run], colour)
+        ax.plot(row.mean, heights[row.run], "o", markersize=6, color=colour)
+    ax.set_yticks(list(heights.values()), [literal(run) for run in heights])
+    ax.set_xlabel(f"Mean {literal(comparison.measure)} with its {level:.0%} interval")
+    ax.set_ylim(0.4, len(heights) + 0.6)
+    ax.grid(visible=False, axis="y")
+
+
+def _draw_differences(
+    ax: Axes, comparison: Comparison, level: float, baseline: str, heights: Mapping[str, int]
+) -> None:
+    for run, of_run in comparison.topics.groupby("run", sort=False):
+        differences = of_run["difference"].to_numpy(dtype=np.float64)
+        point_heights = heights[str(run)] - 0.12 + _heaped(differences, 0.26)
+        ax.plot(differences, point_heights, "o", color=GREY, markersize=2.6, lw=0)
+    # Each pair is there once, either way round; turned, its difference and interval change sign.
+    pairs = comparison.comparisons
+    turned = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
+    turned[["difference", "low", "high"]] *= -1
+    both_ways = pd.concat([pairs, turned])
+    for row in both_ways[both_ways["b"] == baseline].itertuples():
+        significant = row.p_corrected <= 1 - level + 1e-12  # 1 - 0.95 is not quite 0.05
+        colour = _APART if significant else GREY
+        y = heights[row.a] + 0.22
+        _interval(ax, row.low, row.high, y, colour)
+        ax.plot(row.difference, y, "D", markersize=5, color=colour)
+    ax.axvline(0, color=COLOURS[1], lw=1)
+    style: Any = {"fontsize": 8.5, "color": COLOURS[1], "va": "center"}
+    note(ax, "the others are held against it", (0, heights[baseline]), (6, 0), **style)
+    ax.set_xlabel(f"Difference from {literal(baseline)}: topics (grey), mean with interval")
+    ax.set_title("blue: significant", loc="right", fontsize=9, color=_APART)
+    ax.tick_params(labelleft=False)
+    ax.grid(visible=False, axis="y")
+
+
 def correlation_matrix(ax: Axes, table: pd.DataFrame) -> Axes:
-    """Draw Kendall's tau of every two measures, with its interval; ``table`` as `correlations` gives it."""
+    """Draw Kendall's tau of every two measures, with its interval.
+
+    ``table`` is as `correlations` gives it.
+    """
     names = list(dict.fromkeys([*table["a"], *table["b"]]))
-    place = {name: number for number, name in enumerate(names)}
-    shown = np.full((len(names), len(names)), np.nan)
+    index = {name: number for number, name in enumerate(names)}
+    taus = np.full((len(names), len(names)), np.nan)
+    style: Any = {"ha": "center", "va": "center", "fontsize": 8.5}
     for row in table.itertuples():
-        shown[place[row.b], place[row.a]] = row.tau
-        dark = abs(row.tau) > 0.6
+        x, y = index[row.a], index[row.b]
+        taus[y, x] = row.tau
+        # The ends of the scale are too dark for black letters.
+        colour = "white" if abs(row.tau) > 0.6 else "black"
         text = f"{row.tau:.2f}\n[{row.low:.2f}, {row.high:.2f}]"
-        at = (place[row.a], place[row.b])
-        ax.text(
-            *at, text, ha="center", va="center", fontsize=8.5, color="white" if dark else "black"
-        )
-    image = ax.imshow(shown[:, :-1], cmap="RdBu", vmin=-1, vmax=1)
-    ax.set_xticks(
-        range(len(names) - 1), [literal(name) for name in names[:-1]], rotation=40, ha="right"
-    )
-    ax.set_yticks(range(1, len(names)), [literal(name) for name in names[1:]])
+        ax.text(x, y, text, color=colour, **style)
+    # The last measure has no column, and the first no row: each pair is shown once.
+    image = ax.imshow(taus[:, :-1], cmap="RdBu", vmin=-1, vmax=1)
+    labels = [literal(name) for name in names]
+    ax.set_xticks(range(len(names) - 1), labels[:-1], rotation=40, ha="right")
+    ax.set_yticks(range(1, len(names)), labels[1:])
     ax.set_ylim(len(names) - 0.5, 0.5)
     ax.grid(visible=False)
     ax.get_figure().colorbar(image, ax=ax, shrink=0.7, label="Kendall's tau")  # type: ignore[union-attr]
@@ -112,41 +117,39 @@ def correlation_matrix(ax: Axes, table: pd.DataFrame) -> Axes:
 
 
 def significance_curves(ax: Axes, curves: pd.DataFrame, level: float) -> Axes:
-    """Draw the achieved significance level of all pairs of runs by each measure, and the level that is asked for."""
-    for number, (measure, part) in enumerate(curves.groupby("measure", sort=False)):
-        style = look(number) | {"markersize": 3, "markevery": max(len(part) // 25, 1)}
-        ax.plot(part["place"], part["p"], label=literal(measure), **style)
+    """Draw the achieved significance level of all pairs of runs by each measure.
+
+    The dashed line is the level that is asked for.
+    """
+    for number, (measure, curve) in enumerate(curves.groupby("measure", sort=False)):
+        style = look(number) | {"markersize": 3, "markevery": max(len(curve) // 25, 1)}
+        ax.plot(curve["place"], curve["p"], label=literal(measure), **style)
     ax.axhline(1 - level, color="black", lw=0.8, ls="--")
-    pairs = int(curves["place"].max())
-    note(ax, f"p = {1 - level:.2g}", (pairs, 1 - level), (0, 3), ha="right", fontsize=8.5)
-    ax.set(
-        xlabel="Pairs of runs, by falling p of each measure", ylabel="Achieved significance level p"
-    )
-    ax.set(xlim=(0, pairs + 1), ylim=(0, 1.02))
+    n_pairs = int(curves["place"].max())
+    note(ax, f"p = {1 - level:.2g}", (n_pairs, 1 - level), (0, 3), ha="right", fontsize=8.5)
+    ax.set_xlabel("Pairs of runs, by falling p of each measure")
+    ax.set_ylabel("Achieved significance level p")
+    ax.set(xlim=(0, n_pairs + 1), ylim=(0, 1.02))
     ax.legend(loc="lower left")
     return ax
 
 
 def attribution_bias(ax: Axes, rows: pd.DataFrame, favoured: str, difference: float) -> Axes:
-    """Draw CAB with its intervals in points of 100, those in colour that leave 0 out; ``rows`` as of `bias_rows`.
+    """Draw CAB with its intervals in points of 100, those in colour that leave 0 out.
 
-    The band is the bias that is not worth finding.
+    ``rows`` are those of `bias_rows`. The band is the bias that is not worth finding.
     """
     ax.axvspan(-100 * difference, 100 * difference, color="#F0F0F0", lw=0, zorder=0)
     ax.axvline(0, color="black", lw=0.8)
-    for place, row in enumerate(rows.itertuples()):
-        style: Any = {"color": _APART if row.low > 0 or row.high < 0 else GREY}
-        ax.plot(
-            [100 * row.low, 100 * row.high], [-place, -place], lw=2, solid_capstyle="round", **style
-        )
-        ax.plot(100 * row.value, -place, "o", markersize=6, **style)
-    ax.set_yticks(
-        range(0, -len(rows), -1),
-        [f"{literal(row.what)}, n = {row.count}" for row in rows.itertuples()],
-    )
-    ax.set(
-        xlabel=f"Attribution bias [points], above 0 for {literal(favoured)}",
-        ylim=(0.6 - len(rows), 0.6),
-    )
+    labels = []
+    for number, row in enumerate(rows.itertuples()):
+        excludes_zero = row.low > 0 or row.high < 0
+        colour = _APART if excludes_zero else GREY
+        _interval(ax, 100 * row.low, 100 * row.high, -number, colour)
+        ax.plot(100 * row.value, -number, "o", markersize=6, color=colour)
+        labels.append(f"{literal(row.what)}, n = {row.count}")
+    ax.set_yticks(range(0, -len(rows), -1), labels)
+    ax.set_xlabel(f"Attribution bias [points], above 0 for {literal(favoured)}")
+    ax.set_ylim(0.6 - len(rows), 0.6)
     ax.grid(visible=False, axis="y")
     return ax

@@ -1,8 +1,9 @@
-"""Figures of conversations: nuggets, weights, scores, users; each draws on matplotlib Axes and returns them."""
+"""Figures of conversations: nuggets, weights, scores and users."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
 
-from equipoise.arrays import Floats, Integers
+from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.attributes import AttributeSet
 from equipoise.measures.group_fairness import column_names
 from equipoise.nuggets import NuggetTable
@@ -20,54 +22,59 @@ from equipoise_compendium.plots import COLOURS, GREY, literal, look, note
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
 _BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8.5}
+_SHARE_AT, _TARGET_AT = 1.06, 1.12
+"""Where the columns beside the groups end, in widths of the axes."""
 _WORDS = "Word position in the conversation [words]"
 
 
 def _turn_bands(ax: Axes, turns: pd.DataFrame, right: float, labels: bool = True) -> None:
     for turn in turns.itertuples():
-        name, colour = ("U", "#D9D9D9") if turn.speaker == "user" else ("S", "#F4F4F4")
-        left, end = float(turn.start) - 0.5, (right if pd.isna(turn.end) else float(turn.end)) + 0.5
-        ax.axvspan(left, end, color=colour, lw=0, zorder=0)
+        if turn.speaker == "user":
+            letter, colour = "U", "#D9D9D9"
+        else:
+            letter, colour = "S", "#F4F4F4"
+        end = right if pd.isna(turn.end) else float(turn.end)
+        # A word is one unit wide, with its number in the middle.
+        band = (float(turn.start) - 0.5, end + 0.5)
+        ax.axvspan(*band, color=colour, lw=0, zorder=0)
         if labels:
-            note(ax, f"{name}{turn.turn}", ((left + end) / 2, 1.0), (0, 2), fontsize=9, **_ABOVE)
+            middle = (band[0] + band[1]) / 2
+            note(ax, f"{letter}{turn.turn}", (middle, 1.0), (0, 2), fontsize=9, **_ABOVE)
 
 
 def _relevant(
     nuggets: NuggetTable, conversation: int, turns: pd.DataFrame
 ) -> tuple[Integers, float]:
-    """Nuggets of a conversation above L0, and where it ends: with its turns, or a little behind its last nugget."""
+    """Nuggets of a conversation above L0, and where it ends.
+
+    Where a turn has no end, that is a little behind the last nugget.
+    """
     rows = np.flatnonzero((nuggets.conversation == conversation) & (nuggets.level > 0))
-    return rows, float(
-        turns["end"].max() if turns["end"].notna().all() else nuggets.end[rows].max() + 5
-    )
+    if turns["end"].notna().all():
+        return rows, float(turns["end"].max())
+    return rows, float(nuggets.end[rows].max() + 5)
 
 
 def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Axes:
-    """Draw the weight of a nugget over its position, and the nuggets of each run on it (gfrc Figure 1).
+    """Draw the weight of a nugget over its position, and each run's nuggets (gfrc Figure 1).
 
     ``weights`` has the columns WC and pw, the ends of the slope; ``scores`` are those of
     `gfrc.nugget_scores`.
     """
     ax.plot(weights["WC"], weights["pw"], color=GREY)
-    for row, align, shift in zip(
-        weights.itertuples(), ("left", "right"), ((8, 2), (4, -16)), strict=True
-    ):
-        ax.plot(row.WC, row.pw, "|", color="black", markersize=10)
-        note(ax, f"pw = {row.pw:g} at WC = {row.WC:g}", (row.WC, row.pw), shift, ha=align)
-    for number, (run, part) in enumerate(scores.groupby("run", sort=False)):
-        style = look(number) | {
-            "markersize": 7,
-            "markerfacecolor": (look(number)["color"], 0.5),
-            "linestyle": "none",
-        }
-        ax.plot(
-            part["wc"], part["pw"], label=f"{literal(run)}: {len(part)} relevant nuggets", **style
-        )
-    ax.set(
-        xlabel="Word position WC of the nugget's last word [words]",
-        ylabel="Position weight pw",
-        ylim=(-0.16, 1.1),
-    )
+    # The label of the upper end stands right of it, that of the lower end below.
+    alignments = ("left", "right")
+    shifts = ((8, 2), (4, -16))
+    for end, alignment, shift in zip(weights.itertuples(), alignments, shifts, strict=True):
+        ax.plot(end.WC, end.pw, "|", color="black", markersize=10)
+        note(ax, f"pw = {end.pw:g} at WC = {end.WC:g}", (end.WC, end.pw), shift, ha=alignment)
+    for number, (run, of_run) in enumerate(scores.groupby("run", sort=False)):
+        style = look(number)
+        style |= {"markersize": 7, "markerfacecolor": (style["color"], 0.5), "linestyle": "none"}
+        label = f"{literal(run)}: {len(of_run)} relevant nuggets"
+        ax.plot(of_run["wc"], of_run["pw"], label=label, **style)
+    ax.set_xlabel("Word position WC of the nugget's last word [words]")
+    ax.set(ylabel="Position weight pw", ylim=(-0.16, 1.1))
     ax.set_xlim(0, weights["WC"].max() * 1.02)
     ax.legend(loc="center right")
     return ax
@@ -90,19 +97,17 @@ def annotated_conversations(
     the last nugget; ``runs`` are those to draw, by default all. ``named`` writes what each nugget
     names.
     """
-    chosen = [
-        (place, *row)
-        for place, row in enumerate(nuggets.conversations[["run", "topic"]].to_numpy().tolist())
-    ]
-    of = {
-        place: turns[(turns["run"] == run) & (turns["topic"] == topic)]
-        for place, run, topic in chosen
-    }
-    right = max(_relevant(nuggets, place, part)[1] for place, part in of.items())
-    chosen = [row for row in chosen if not runs or row[1] in runs]
-    heights = [2.2 if named else 1.1, *(0.19 * len(a.groups) for a in attributes.values())] * len(
-        chosen
-    )
+    conversations = []
+    for index, (run, topic) in enumerate(nuggets.conversations[["run", "topic"]].to_numpy()):
+        of_conversation = turns[(turns["run"] == run) & (turns["topic"] == topic)]
+        rows, end = _relevant(nuggets, index, of_conversation)
+        conversations.append(_Conversation(run, of_conversation, rows, end))
+    # The longest of all sets the axis, drawn or not: two figures of one table can be compared.
+    right = max(conversation.end for conversation in conversations)
+    drawn = [conversation for conversation in conversations if not runs or conversation.run in runs]
+    level_height = 2.2 if named else 1.1  # inches, with room for names
+    group_heights = [0.19 * len(attribute_set.groups) for attribute_set in attributes.values()]
+    heights = [level_height, *group_heights] * len(drawn)
     figure, axes = plt.subplots(
         len(heights),
         figsize=(10, sum(heights) + 0.3 * len(heights)),
@@ -110,60 +115,102 @@ def annotated_conversations(
         sharex=True,
         squeeze=False,
     )
-    for (place, run, _), (top, *below) in zip(chosen, axes.reshape(len(chosen), -1), strict=True):
-        rows, end = _relevant(nuggets, place, of[place])
-        counted = nuggets.relevant("nonrelevant")[rows]
+    for conversation, (top, *below) in zip(drawn, axes.reshape(len(drawn), -1), strict=True):
         for ax in (top, *below):
-            _turn_bands(ax, of[place], end, labels=ax is top)
+            _turn_bands(ax, conversation.turns, conversation.end, labels=ax is top)
             ax.grid(visible=False)
-        width = np.maximum(nuggets.end[rows] - nuggets.start[rows] + 1, right / 240)
-        colours = {
-            "color": np.where(counted, COLOURS[0], "white"),
-            "edgecolor": np.where(counted, "white", COLOURS[0]),
-        }
-        middle = nuggets.end[rows] + 0.5 - width / 2
-        top.bar(middle, nuggets.level[rows], width, linewidth=0.6, **colours)
-        highest = int(nuggets.level.max(initial=1))
-        top.set(
-            ylim=(0, highest + (3.1 if named else 0.3)), yticks=range(highest + 1), ylabel="Level"
-        )
-        top.set_yticklabels([f"L{level}" for level in range(highest + 1)])
-        top.set_title(literal(run), loc="left", pad=16)
+        bars = _nugget_bars(nuggets, conversation.rows, right)
+        _draw_levels(top, nuggets, bars, named)
+        top.set_title(literal(conversation.run), loc="left", pad=16)
         if named:
-            _names(top, middle, nuggets.names[rows].tolist(), highest, right)
-        for ax, (name, attribute) in zip(below, attributes.items(), strict=True):
-            shares = nuggets.memberships[name][rows]
-            mean = (
-                shares[counted].mean(axis=0) if counted.any() else np.zeros(len(attribute.groups))
-            )
-            for group, (share, target) in enumerate(zip(mean, attribute.target, strict=True)):
-                ax.axhline(group + 0.45, color="#C8C8C8", lw=0.5, zorder=0.5)
-                part = shares[:, group] > 0
-                how = {name: of_all[part] for name, of_all in colours.items()}
-                ax.bar(
-                    middle[part],
-                    -0.85 * shares[part, group],
-                    width[part],
-                    group + 0.45,
-                    linewidth=0.6,
-                    **how,
-                )
-                for x, value in ((1.06, share), (1.12, target)):
-                    ax.text(x, group, f"{value:.0%}", transform=ax.get_yaxis_transform(), **_BESIDE)
-            ax.set_ylim(len(attribute.groups) - 0.45, -0.5)
-            ax.set_yticks(
-                range(len(attribute.groups)), map(literal, attribute.groups), fontsize=8.5
-            )
-            ax.set_ylabel(literal(name), rotation=0, ha="right", va="center", labelpad=4)
-            ax.tick_params(left=False)
-        for x, head in ((1.06, "nuggets"), (1.12, "target")):
-            below[0].text(x, -1, head, transform=below[0].get_yaxis_transform(), **_BESIDE)
+            names = nuggets.names[bars.rows].tolist()
+            _write_names(top, bars.middles, names, int(nuggets.level.max(initial=1)), right)
+        for ax, (name, attribute_set) in zip(below, attributes.items(), strict=True):
+            _draw_groups(ax, name, attribute_set, nuggets.memberships[name][bars.rows], bars)
+        for x, heading in ((_SHARE_AT, "nuggets"), (_TARGET_AT, "target")):
+            below[0].text(x, -1, heading, transform=below[0].get_yaxis_transform(), **_BESIDE)
     axes[-1, 0].set(xlabel=_WORDS, xlim=(0.0, right + 1))
     figure.align_ylabels(axes)
     return figure
 
 
-def _names(ax: Axes, places: Floats, names: Sequence[str], height: float, right: float) -> None:
+@dataclass(frozen=True)
+class _Conversation:
+    run: str
+    turns: pd.DataFrame
+    rows: Integers
+    """Its relevant nuggets."""
+    end: float
+
+
+@dataclass(frozen=True)
+class _Bars:
+    """Bars of nuggets; one that is not counted, since its entity was named before, is hollow."""
+
+    rows: Integers
+    counted: Booleans
+    middles: Floats
+    widths: Floats
+    fills: NDArray[np.str_]
+    edges: NDArray[np.str_]
+
+
+def _nugget_bars(nuggets: NuggetTable, rows: Integers, right: float) -> _Bars:
+    counted = nuggets.relevant("nonrelevant")[rows]
+    # A nugget of a few words would be too thin to be seen.
+    widths = np.maximum(nuggets.end[rows] - nuggets.start[rows] + 1, right / 240)
+    return _Bars(
+        rows=rows,
+        counted=counted,
+        middles=nuggets.end[rows] + 0.5 - widths / 2,
+        widths=widths,
+        fills=np.where(counted, COLOURS[0], "white"),
+        edges=np.where(counted, "white", COLOURS[0]),
+    )
+
+
+def _draw_levels(ax: Axes, nuggets: NuggetTable, bars: _Bars, named: bool) -> None:
+    """Draw the level of each nugget, one axis of levels for all conversations."""
+    levels = nuggets.level[bars.rows]
+    colours: Any = {"color": bars.fills, "edgecolor": bars.edges}
+    ax.bar(bars.middles, levels, bars.widths, linewidth=0.6, **colours)
+    highest = int(nuggets.level.max(initial=1))
+    room = 3.1 if named else 0.3
+    ax.set(ylim=(0, highest + room), yticks=range(highest + 1), ylabel="Level")
+    ax.set_yticklabels([f"L{level}" for level in range(highest + 1)])
+
+
+def _draw_groups(
+    ax: Axes, name: str, attribute_set: AttributeSet, memberships: Floats, bars: _Bars
+) -> None:
+    """Draw a row for each group: the nuggets in it, its share among them, and its target.
+
+    ``memberships``: (nuggets, groups).
+    """
+    groups = attribute_set.groups
+    shares = np.zeros(len(groups))
+    if bars.counted.any():
+        shares = memberships[bars.counted].mean(axis=0)
+    for group, (share, target) in enumerate(zip(shares, attribute_set.target, strict=True)):
+        # The axis points downwards: bars stand on the line below the middle of their row.
+        bottom = group + 0.45
+        ax.axhline(bottom, color="#C8C8C8", lw=0.5, zorder=0.5)
+        in_group = memberships[:, group] > 0
+        heights = -0.85 * memberships[in_group, group]
+        colours: Any = {"color": bars.fills[in_group], "edgecolor": bars.edges[in_group]}
+        places = (bars.middles[in_group], heights, bars.widths[in_group], bottom)
+        ax.bar(*places, linewidth=0.6, **colours)
+        for x, value in ((_SHARE_AT, share), (_TARGET_AT, target)):
+            ax.text(x, group, f"{value:.0%}", transform=ax.get_yaxis_transform(), **_BESIDE)
+    ax.set_ylim(len(groups) - 0.45, -0.5)
+    ax.set_yticks(range(len(groups)), map(literal, groups), fontsize=8.5)
+    ax.set_ylabel(literal(name), rotation=0, ha="right", va="center", labelpad=4)
+    ax.tick_params(left=False)
+
+
+def _write_names(
+    ax: Axes, places: Floats, names: Sequence[str], height: float, right: float
+) -> None:
     """Write names above places, apart enough to read, with a line to each."""
     slanted = {
         "rotation": 60,
@@ -185,25 +232,19 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
 
     ``scores`` are those of one topic (columns run, topic, attribute, measure, value).
     """
-    across = scores[scores["measure"] == "R"].set_index("run")["value"]
-    upwards = scores[(scores["measure"] == "GF") & (scores["attribute"] != "")]
-    for index, (attribute, part) in enumerate(upwards.groupby("attribute", sort=False)):
-        values = part.set_index("run")["value"]
-        label = f"GF {attribute}"
-        ax.plot(
-            across.loc[values.index],
-            values,
-            linestyle="none",
-            markersize=8,
-            label=label,
-            **look(index),
-        )
-    lowest = upwards.groupby("run", sort=False)["value"].min()
-    for run, x in across.items():
+    relevance = scores[scores["measure"] == "R"].set_index("run")["value"]
+    # The rows without attribute set combine all of them.
+    fairness = scores[(scores["measure"] == "GF") & (scores["attribute"] != "")]
+    for index, (attribute, of_attribute) in enumerate(fairness.groupby("attribute", sort=False)):
+        values = of_attribute.set_index("run")["value"]
+        style = look(index) | {"linestyle": "none", "markersize": 8}
+        ax.plot(relevance.loc[values.index], values, label=f"GF {attribute}", **style)
+    lowest = fairness.groupby("run", sort=False)["value"].min()
+    for run, x in relevance.items():
         ax.axvline(x, color=GREY, lw=0.8, zorder=0)
         note(ax, literal(run), (x, lowest.loc[run]), (5, -14), fontsize=9)
     ax.set(xlabel="Relevance score R", ylabel="Group fairness score GF", ylim=(0, 1))
-    ax.set_xlim(0, float(across.max()) * 1.35 or 1.0)
+    ax.set_xlim(0, float(relevance.max()) * 1.35 or 1.0)
     ax.legend(loc="upper left")
     return ax
 
@@ -211,23 +252,19 @@ def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
 def user_clusters(
     axes: Sequence[Axes], clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet]
 ) -> Sequence[Axes]:
-    """Draw utility and group fairness of the user clusters, an axis for each run (gfrc2 Figures 4 and 5).
+    """Draw utility and group fairness of user clusters, an axis a run (gfrc2 Figures 4 and 5).
 
     All show as many words, so that conversations can be compared.
     """
-    lines = {"utility (GNP)": "GNP"} | {
-        f"fairness ({name})": column_names(a)[-1] for name, a in attributes.items()
-    }
-    for ax, (run, part) in zip(axes, clusters.groupby("run", sort=False), strict=True):
-        for index, (label, column) in enumerate(lines.items()):
-            ax.plot(part["wc"], part[column], **look(index))
-            note(
-                ax,
-                literal(label),
-                (part["wc"].iloc[-1], part[column].iloc[-1]),
-                (8, -3),
-                color=look(index)["color"],
-            )
+    columns = {"utility (GNP)": "GNP"}
+    for name, attribute_set in attributes.items():
+        columns[f"fairness ({name})"] = column_names(attribute_set)[-1]
+    for ax, (run, of_run) in zip(axes, clusters.groupby("run", sort=False), strict=True):
+        for index, (label, column) in enumerate(columns.items()):
+            style = look(index)
+            ax.plot(of_run["wc"], of_run[column], **style)
+            line_end = (of_run["wc"].iloc[-1], of_run[column].iloc[-1])
+            note(ax, literal(label), line_end, (8, -3), color=style["color"])
         ax.set(ylabel="Score", ylim=(0, 1), xlim=(0, clusters["wc"].max() * 1.3))
         ax.set_xlabel("Word position where the user cluster leaves [words]")
         ax.set_title(literal(run), loc="left", fontsize=10)
@@ -237,7 +274,7 @@ def user_clusters(
 def user_model(
     ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversation: int, turns: pd.DataFrame
 ) -> Axes:
-    """Draw the user model of GFRC2: the words of a conversation, and the clusters that leave it (gfrc2 Figure 1).
+    """Draw the user model of GFRC2: the words of a conversation, and who leaves (gfrc2 Figure 1).
 
     ``clusters`` are the user clusters of the conversation, ``conversation`` its place in the table
     of nuggets.
@@ -253,5 +290,6 @@ def user_model(
         note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
     ax.annotate("relevant nuggets", (1, -0.07), fontsize=8.5, color=COLOURS[0], va="center")
     ax.set(xlabel=_WORDS, ylabel="Experience of the cluster that leaves here")
+    # Below 0 is the room of the nuggets.
     ax.set(ylim=(-0.14, 1), yticks=np.linspace(0, 1, 6), xlim=(0, right + 1))
     return ax

@@ -1,4 +1,4 @@
-"""Markup of the pages: what of a notebook's may pass, prose, formulas as MathML, and the cells of an executed notebook.
+"""Markup of the pages: prose, formulas as MathML, and the cells of an executed notebook.
 
 All markup that comes from a notebook passes one list of what is allowed; whatever is not on it is
 shown as text. MathML is not on it: what stands in a page comes from formulas, through a list of its
@@ -11,7 +11,7 @@ import base64
 import functools
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,8 +33,9 @@ def _words(text: str) -> set[str]:
 
 TEMPLATES = Path(__file__).parent / "templates"
 TAGS = _words(
-    "a abbr b blockquote br caption cite code dd del details div dl dt em figcaption figure h1 h2 h3 h4 h5 h6 hr i img "
-    "li mark ol p pre s section small span strong sub summary sup table tbody td tfoot th thead tr ul"
+    "a abbr b blockquote br caption cite code dd del details div dl dt em figcaption figure "
+    "h1 h2 h3 h4 h5 h6 hr i img li mark ol p pre s section small span strong sub summary sup "
+    "table tbody td tfoot th thead tr ul"
 )
 _ATTRIBUTES = {
     "*": {"class", "id"},
@@ -48,30 +49,33 @@ _REFUSED = re.compile(
     rf"""<(?!/?(?:{"|".join(TAGS)})(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?/?>)""", re.IGNORECASE
 )
 _LOCAL = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=\s]*|(?!/)[\w./%-]+")
-_ENDINGS = {"csv": "CSV", "md": "Markdown"}
-_SHOWN = (
+_TABLE_ENDINGS = {"csv": "CSV", "md": "Markdown"}
+_FIGURE_ENDINGS = {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"}
+# Of the forms of an output, the first of these is shown.
+_PREFERRED = (
     "text/html",
     "text/markdown",
     "text/latex",
     "image/png",
     "image/jpeg",
     "text/plain",
-)  # the best one first
+)
 
 _MATHML = _words(
-    "math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle msub msubsup "
-    "msup mtable mtd mtext mtr munder munderover"
+    "math mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt "
+    "mstyle msub msubsup msup mtable mtd mtext mtr munder munderover"
 )
 _MATHML_ATTRIBUTES = _words(
-    "accent accentunder columnalign columnspan depth display displaystyle fence form height largeop linethickness "
-    "lspace mathvariant maxsize minsize movablelimits rspace scriptlevel separator stretchy style symmetric width"
+    "accent accentunder columnalign columnspan depth display displaystyle fence form height "
+    "largeop linethickness lspace mathvariant maxsize minsize movablelimits rspace scriptlevel "
+    "separator stretchy style symmetric width"
 )
 _CONVERTER = math_core.LatexToMathML()
-_NAME = (
-    re.compile(  # that of a function or quantity, not a product of letters; text and commands stay
-        r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
-        r"(?<![A-Za-z])(?!ijk)([A-Za-z]{3,}|[A-Z]{2}|wc|pw|uc)(?![A-Za-z])"
-    )
+# The group is the name of a function or quantity, not a product of letters. Text and commands are
+# matched without it, so that they stay as they are.
+_NAME = re.compile(
+    r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
+    r"(?<![A-Za-z])(?!ijk)([A-Za-z]{3,}|[A-Z]{2}|wc|pw|uc)(?![A-Za-z])"
 )
 
 
@@ -79,42 +83,58 @@ _NAME = (
 
 
 def _address(_: str, name: str, value: str) -> str | None:
-    """An attribute as it may stand: images are in the page or beside it, links lead to pages, never to a share."""
+    """An attribute as it may stand, or None: images lie in the page or beside it."""
     if name == "src":
         return value if _LOCAL.fullmatch(value) else None
-    bare = re.sub(r"\s", "", value).lower()
-    return None if name == "href" and (bare.startswith(("data:", "//")) or "\\" in bare) else value
+    if name == "href":
+        # Browsers drop white space in addresses, and read a backslash as a slash: such a link
+        # could lead to a share of the local network.
+        address = re.sub(r"\s", "", value).lower()
+        if address.startswith(("data:", "//")) or "\\" in address:
+            return None
+    return value
 
 
 def clean(markup: object) -> str:
-    """Markup, text or bytes, with every tag that is not allowed shown as text, and without attributes not allowed.
+    """Markup, text or bytes, with tags that are not allowed as text, and such attributes gone.
 
     So there are no scripts, event handlers, styles, frames, forms, and no images from other places.
     """
-    text = plain(markup.decode() if isinstance(markup, bytes) else markup)
-    text = _REFUSED.sub("&lt;", _DROPPED.sub("", text))
-    allowed: dict[str, Any] = {
-        "tags": TAGS,
-        "attributes": _ATTRIBUTES,
-        "attribute_filter": _address,
-    }
+    if isinstance(markup, bytes):
+        markup = markup.decode()
+    # The sanitiser would remove a tag that is not allowed; a reader shall see that it was there.
+    text = _REFUSED.sub("&lt;", _DROPPED.sub("", plain(markup)))
     return nh3.clean(
-        text, link_rel=None, url_schemes={"http", "https", "mailto", "data"}, **allowed
+        text,
+        tags=TAGS,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_address,
+        url_schemes={"http", "https", "mailto", "data"},
+        link_rel=None,
     )
 
 
 def formula(tex: str, *, block: bool = True) -> Markup:
-    """A formula as MathML, names upright; one that cannot be converted is shown as it is written."""
-    upright = _NAME.sub(lambda found: rf"\mathrm{{{found[1]}}}" if found[1] else found[0], tex)
+    """A formula as MathML, names upright; one that cannot be converted is shown as written."""
     try:
-        made = _CONVERTER.convert_with_local_state(upright, displaystyle=block)
+        mathml = _CONVERTER.convert_with_local_state(_NAME.sub(_upright, tex), displaystyle=block)
     except math_core.LatexError:
         return Markup('<code class="tex-error">{}</code>').format(tex)
-    styles = {"color", "text-align", "padding-left", "padding-right"}
-    passed = nh3.clean(
-        made, tags=_MATHML, attributes={"*": _MATHML_ATTRIBUTES}, filter_style_properties=styles
+    # A formula can carry links and styles, so what it has become is cleaned as well.
+    cleaned = nh3.clean(
+        mathml,
+        tags=_MATHML,
+        attributes={"*": _MATHML_ATTRIBUTES},
+        filter_style_properties={"color", "text-align", "padding-left", "padding-right"},
     )
-    return Markup(passed)  # noqa: S704 - it is clean
+    return Markup(cleaned)  # noqa: S704 - it is clean
+
+
+def _upright(match: re.Match[str]) -> str:
+    name = match[1]
+    if name:
+        return rf"\mathrm{{{name}}}"
+    return match[0]
 
 
 class _Renderer(IPythonRenderer):
@@ -134,15 +154,19 @@ def prose(text: str, *, anchors: bool = True) -> Markup:
     """Markdown as clean HTML, its formulas as MathML, its headings with links to themselves."""
     renderer = _Renderer(escape=False, anchor_link_text="#", exclude_anchor_links=not anchors)
     marked = clean(MarkdownWithMath(renderer=renderer).render(text))
-    parts = re.split(r'<span class="tex( block)?">([^<]*)</span>', marked)
-    for place in range(2, len(parts), 3):
-        block = bool(parts[place - 1])
-        parts[place] = formula(html.unescape(parts[place]), block=block)
-        parts[place - 1] = (
-            '<span class="formula" role="group" aria-label="Formula" tabindex="0">' if block else ""
-        )
-        parts[place + 1] = f"</span>{parts[place + 1]}" if block else parts[place + 1]
-    return Markup("".join(parts))  # noqa: S704 - every part is clean
+    # The escaped formula can hold no tag, so its span ends at the next one.
+    converted = re.sub(r'<span class="tex( block)?">([^<]*)</span>', _converted, marked)
+    return Markup(converted)  # noqa: S704 - all of it is clean
+
+
+def _converted(match: re.Match[str]) -> str:
+    """The formula of a span that `_Renderer` has marked."""
+    tex = html.unescape(match[2])
+    if not match[1]:
+        return formula(tex, block=False)
+    # A long formula scrolls, so the keyboard must reach it.
+    group = '<span class="formula" role="group" aria-label="Formula" tabindex="0">'
+    return f"{group}{formula(tex)}</span>"
 
 
 # --- notebooks ------------------------------------------------------------------------------------
@@ -150,97 +174,121 @@ def prose(text: str, *, anchors: bool = True) -> Markup:
 
 def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str], code: str) -> str:
     """Links to the files that a table or figure has left, and to its code."""
-    there = [f'<a href="#{code}">Code</a>'] + [
-        f'<a href="../{quote(report.name)}/{kind}/{slug}.{ending}" download>{label}</a>'
-        for ending, label in endings.items()
-        if (report / kind / f"{slug}.{ending}").is_file()
-    ]
-    return f'<p class="downloads">{" · ".join(there)}</p>' if slug else ""
+    if not slug:
+        return ""
+    links = [f'<a href="#{code}">Code</a>']
+    for ending, label in endings.items():
+        file = f"{kind}/{slug}.{ending}"
+        if (report / file).is_file():
+            links.append(f'<a href="../{quote(report.name)}/{file}" download>{label}</a>')
+    return f'<p class="downloads">{" · ".join(links)}</p>'
 
 
 def image(source: str, svg: str, alt: str) -> str:
-    """An image of a figure, with the size that its SVG names, which is in points; ``alt`` is escaped."""
+    """An image of a figure, with the size that its SVG names; ``alt`` is escaped."""
     size = re.search(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', svg)
-    shape = (
-        f' width="{float(size[1]) * 4 / 3:.0f}" height="{float(size[2]) * 4 / 3:.0f}"'
-        if size
-        else ""
-    )
-    return f'<img src="{source}" alt="{html.escape(alt)}"{shape}>'
+    attributes = ""
+    if size:
+        # A point is 1/72 of an inch, a pixel of a page 1/96.
+        width = float(size[1]) * 4 / 3
+        height = float(size[2]) * 4 / 3
+        attributes = f' width="{width:.0f}" height="{height:.0f}"'
+    return f'<img src="{source}" alt="{html.escape(alt)}"{attributes}>'
 
 
 def _figure(
-    report: Path, shown: Mapping[str, str], alt: str, slug: str, anchor: str, code: str
+    report: Path, forms: Mapping[str, str], alt: str, slug: str, anchor: str, code: str
 ) -> str:
-    """A figure that links to its file in the report, or that holds the image where there is no such file."""
-    svg, caption = shown["image/svg+xml"], shown.get("text/plain", "")
-    source = f"../{quote(report.name)}/figures/{slug}.svg"
+    """A figure that links to its file in the report; without such a file, it holds the image."""
+    svg = forms["image/svg+xml"]
+    caption = forms.get("text/plain", "")
     if slug:
+        source = f"../{quote(report.name)}/figures/{slug}.svg"
         linked = f'<a href="{source}">{image(source, svg, alt or caption)}</a>'
+        attributes = f' id="{anchor}"'
     else:
-        linked = image(
-            f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}",
-            svg,
-            alt or caption,
-        )
-    links = _links(
-        report, "figures", slug, {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"}, code
-    )
-    name = f' id="{anchor}"' if slug else ""
-    return f"<figure{name}>{linked}<figcaption>{html.escape(caption)}</figcaption>{links}</figure>"
+        encoded = base64.b64encode(svg.encode()).decode()
+        linked = image(f"data:image/svg+xml;base64,{encoded}", svg, alt or caption)
+        attributes = ""
+    links = _links(report, "figures", slug, _FIGURE_ENDINGS, code)
+    label = f"<figcaption>{html.escape(caption)}</figcaption>"
+    return f"<figure{attributes}>{linked}{label}{links}</figure>"
 
 
-def _folded(cell: Any, shown: Mapping[str, str], report: Path, tables: Mapping[str, str]) -> str:
-    """Tables behind a title that opens, each with its place and its files."""
-    begin, end, words = '<div class="equipoise-table">', "</details>", shown["text/markdown"]
-    first, *rest = shown["text/html"].removesuffix(end).split(begin)
-    within = [
-        slug
-        for _, slug in sorted(
-            (words.index(text), slug) for text, slug in tables.items() if text in words
-        )
-    ]
-    code = cell.metadata.setdefault("code_of", f"code-{within[0]}")
-    parts = [
-        f'<section class="result" id="{slug}">{begin}{part}{_links(report, "tables", slug, _ENDINGS, code)}</section>'
-        for slug, part in zip(within, rest, strict=True)
-    ]
-    return "".join([first, *parts, end])
+def _table(report: Path, markup: str, slug: str, code: str) -> str:
+    """A table with its place in the page and links to its files."""
+    links = _links(report, "tables", slug, _TABLE_ENDINGS, code)
+    return f'<section class="result" id="{slug}">{markup}{links}</section>'
+
+
+def _folded(cell: Any, forms: Mapping[str, str], report: Path, tables: Mapping[str, str]) -> str:
+    """Results behind a title that opens, each table with its place and its files."""
+    begin, end = '<div class="equipoise-table">', "</details>"
+    title, *table_markups = forms["text/html"].removesuffix(end).split(begin)
+    if not table_markups:
+        return forms["text/html"]  # it folds sentences alone
+    # The Markdown of the output says in which order its tables stand.
+    markdown = forms["text/markdown"]
+    place_by_slug = {
+        slug: markdown.index(text) for text, slug in tables.items() if text in markdown
+    }
+    slugs = sorted(place_by_slug, key=lambda slug: (place_by_slug[slug], slug))
+    code = _code_anchor(cell, slugs[0])
+    sections = []
+    for slug, markup in zip(slugs, table_markups, strict=True):
+        sections.append(_table(report, f"{begin}{markup}", slug, code))
+    return "".join([title, *sections, end])
+
+
+def _code_anchor(cell: Any, slug: str) -> str:
+    """Anchor of the code of a cell: that of the first result that the cell shows."""
+    return str(cell.metadata.setdefault("code_of", f"code-{slug}"))
+
+
+def _slugs_by_text(paths: Iterable[Path]) -> dict[str, str]:
+    return {path.read_text(encoding="utf-8"): path.stem for path in sorted(paths)}
+
+
+def _shown(
+    cell: Any,
+    output: Any,
+    report: Path,
+    figures: Mapping[str, str],
+    tables: Mapping[str, str],
+) -> dict[str, str]:
+    """The one form of an output that a page shows.
+
+    ``figures`` and ``tables`` are the names of the report's files, by what these hold.
+    """
+    forms = output["data"]
+    if "image/svg+xml" in forms:
+        slug = figures.get(forms["image/svg+xml"], "")
+        # Where a table and a figure have one name, the table keeps it.
+        anchor = f"{slug}-figure" if slug in tables.values() else slug
+        code = _code_anchor(cell, anchor)
+        alt = output.get("metadata", {}).get("image/svg+xml", {}).get("alt", "")
+        return {"text/html": _figure(report, forms, alt, slug, anchor, code)}
+    markup = forms.get("text/html", "")
+    if markup.startswith("<details>"):
+        return {"text/html": _folded(cell, forms, report, tables)}
+    slug = tables.get(forms.get("text/markdown", ""), "")
+    if slug and "text/html" in forms:
+        return {"text/html": _table(report, markup, slug, _code_anchor(cell, slug))}
+    for form in _PREFERRED:
+        if form in forms:
+            return {form: forms[form]}
+    return {"text/plain": "(not shown)"}
 
 
 def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.NotebookNode:
-    """A notebook whose figures and tables point to their code, and to their files in the report, found by content."""
-    figures = {
-        path.read_text(encoding="utf-8"): path.stem
-        for path in sorted((report / "figures").glob("*.svg"))
-    }
-    tables = {
-        path.read_text(encoding="utf-8"): path.stem
-        for path in sorted((report / "tables").glob("*.md"))
-    }
-    for cell, output in [
-        (each, output) for each in notebook.cells for output in each.get("outputs", [])
-    ]:
-        shown = output.get("data", {})
-        svg = shown.get("image/svg+xml", "")
-        slug = figures.get(svg, "") if svg else tables.get(shown.get("text/markdown", ""), "")
-        if svg:
-            anchor = (
-                f"{slug}-figure" if slug in tables.values() else slug
-            )  # a table and a figure of one name
-            code = cell.metadata.setdefault("code_of", f"code-{anchor}")
-            alt = output.get("metadata", {}).get("image/svg+xml", {}).get("alt", "")
-            output["data"] = {"text/html": _figure(report, shown, alt, slug, anchor, code)}
-        elif shown.get("text/html", "").startswith("<details>"):
-            output["data"] = {"text/html": _folded(cell, shown, report, tables)}
-        elif slug and "text/html" in shown:
-            code = cell.metadata.setdefault("code_of", f"code-{slug}")
-            links = _links(report, "tables", slug, _ENDINGS, code)
-            section = f'<section class="result" id="{slug}">{shown["text/html"]}{links}</section>'
-            output["data"] = {"text/html": section}
-        elif shown:
-            first = next((kind for kind in _SHOWN if kind in shown), "")
-            output["data"] = {first: shown[first]} if first else {"text/plain": "(not shown)"}
+    """A notebook whose figures and tables point to their code, and to their files in the report."""
+    # A file is found by its content: an output does not say which file it has become.
+    figures = _slugs_by_text((report / "figures").glob("*.svg"))
+    tables = _slugs_by_text((report / "tables").glob("*.md"))
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.get("data"):
+                output["data"] = _shown(cell, output, report, figures, tables)
     return notebook
 
 
@@ -262,16 +310,15 @@ def _exporter() -> HTMLExporter:
 def body(report: Path) -> Markup:
     """Cells of the executed notebook of a report as HTML."""
     notebook = nbformat.read(next(report.glob("*.ipynb")), as_version=4)
-    made = _exporter().from_notebook_node(_with_files(notebook, report))[0]
-    return Markup(made.strip())  # noqa: S704 - every part has passed clean()
+    markup, _ = _exporter().from_notebook_node(_with_files(notebook, report))
+    return Markup(markup.strip())  # noqa: S704 - every part has passed clean()
 
 
 def headings(page: str) -> list[tuple[str, str]]:
     """Anchor, as in a link, and text of every section of a page."""
-    found = re.findall(
-        r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', page, re.DOTALL
-    )
-    return [
-        (html.unescape(anchor), html.unescape(re.sub(r"<[^>]+>", "", text)).strip())
-        for anchor, text in found
-    ]
+    heading = r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>'
+    sections = []
+    for anchor, markup in re.findall(heading, page, re.DOTALL):
+        text = re.sub(r"<[^>]+>", "", markup)
+        sections.append((html.unescape(anchor), html.unescape(text).strip()))
+    return sections

@@ -19,9 +19,8 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def send_head(self) -> io.BytesIO | BinaryIO | None:
         if not _OWN_NAMES.fullmatch(self.headers.get("Host", "")):
-            self.send_error(
-                403, "this server answers to localhost only"
-            )  # not to a name elsewhere that points here
+            # A page elsewhere could let a name of its own point to this machine.
+            self.send_error(403, "this server answers to localhost only")
         elif self.path == "/":
             self.send_response(302)
             self.send_header("Location", "/site/index.html")
@@ -33,11 +32,13 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         return None
 
     def _within(self) -> bool:
-        """Whether the path, and the page that a folder shows, lie among the reports, through links too."""
+        """Whether the path, and the page that a folder shows, lie among the reports."""
         try:
-            path, reports = Path(self.translate_path(self.path)), Path(self.directory).resolve()
-            shown = (path, path / "index.html", path / "index.htm")
-            return all(each.resolve().is_relative_to(reports) for each in shown)
+            path = Path(self.translate_path(self.path))
+            reports = Path(self.directory).resolve()
+            # Resolved, so that a link that leads out of the reports is not followed.
+            candidates = (path, path / "index.html", path / "index.htm")
+            return all(file.resolve().is_relative_to(reports) for file in candidates)
         except (OSError, RuntimeError, ValueError):  # a name too long, links in a loop, a null byte
             return False
 
@@ -46,10 +47,9 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 
 def server(port: int = 0) -> http.server.ThreadingHTTPServer:
-    """Server of the reports on 127.0.0.1, bound to a port, by default a free one, and not yet serving."""
+    """Server of the reports on 127.0.0.1, not yet serving; its port is by default a free one."""
     reports = project.root() / "reports"
     if not (reports / "site" / "index.html").is_file():
         raise FileNotFoundError("reports/site has not been made: run equipoise build")
-    return http.server.ThreadingHTTPServer(
-        ("127.0.0.1", port), functools.partial(_Handler, directory=str(reports))
-    )
+    handler = functools.partial(_Handler, directory=str(reports))
+    return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
