@@ -126,7 +126,7 @@ class Reports:
         return entries
 
     def by_paper(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """The notebooks by the paper that they regenerate: its title, then name and title of each."""
+        """The notebooks by the paper that they regenerate: its title, then each name and title."""
         paper_of = self.ledger[self.ledger["notebook"] != ""].groupby("notebook")["paper"].first()
         papers = [*self.ledger["paper"].unique(), ""]
         entries: dict[str, list[tuple[str, str]]] = {paper: [] for paper in papers}
@@ -244,7 +244,7 @@ def _promises() -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def _variants() -> list[tuple[str, str, dict[str, Any]]]:
-    """The variants in ``reports/variants``: address of the page, name of the notebook, parameters."""
+    """The variants in ``reports/variants``: address of the page, notebook, parameters."""
     variants = []
     for page in sorted((project.root() / "reports" / "variants").glob("*/*.html")):
         manifest = read_manifest(page.with_suffix(""))
