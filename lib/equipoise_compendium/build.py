@@ -245,25 +245,29 @@ def build(
         results = _run(waiting, parameters, folder, jobs, executor)
         for name, (kind, message) in results.items():
             staged, target = folder / name, targets[name]
-            if kind == "unreachable" and target.is_dir() and not strict:
-                outcomes[name] = Outcome(name, "kept", message)
-                continue
             if not kind and target.parent == reports:
                 message = _unexplained(staged)
-            if kind or message:
+            if kind == "unreachable" and target.is_dir() and not strict:
+                outcomes[name] = Outcome(name, "kept", message)
+            elif kind or message:
                 outcomes[name] = Outcome(name, "failed", message)
-                continue
-            _put_in_place(staged, target)
-            outcomes[name] = Outcome(name, "built", _variant_place(target))
+            else:
+                _put_in_place(staged, target)
+                outcomes[name] = Outcome(name, "built", _variant_place(target))
 
         if any(target.parent == reports for target in targets.values()):
-            damaged = damaged_manifests()
-            for name in damaged:
+            for name in damaged_manifests():
                 outcomes[name] = _damaged_outcome(name, outcomes.get(name))
-            if not damaged:
-                for file in _summaries(_ledger(mark_kept), folder / "summaries"):
-                    file.replace(reports / file.name)
+            _sum_up(folder, mark_kept)
     return list(outcomes.values())
+
+
+def _sum_up(folder: Path, mark_kept: bool) -> None:
+    """Put ledger, claims and findings in place, unless a damaged manifest would falsify them."""
+    if damaged_manifests():
+        return
+    for file in _summaries(_ledger(mark_kept), folder / "summaries"):
+        file.replace(project.root() / "reports" / file.name)
 
 
 def _variant_place(target: Path) -> str:

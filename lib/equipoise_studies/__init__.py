@@ -1,1 +1,1 @@
-"""The studies: what one chapter or paper alone needs. They import the library and never each other."""
+"""The studies: what one chapter or paper alone needs; none imports another."""

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def models_package(name: str) -> Any:
-    """A package of the extra ``models``, imported only where a system needs it: recorded outputs need none."""
+    """A package of the extra ``models``, imported where a system needs it; a replay needs none."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
