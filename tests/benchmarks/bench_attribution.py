@@ -1,4 +1,4 @@
-"""Scores and bias of a table of answers against plain loops over questions, written as Eqs. 5.1 to 5.3 read.
+"""Scores and bias of a table of answers against plain loops, written as Eqs. 5.1 to 5.3 read.
 
 Each pair runs in one session on one machine; what counts is the ratio.
 """
@@ -24,7 +24,7 @@ AUTHORS = [("Human", "LLM"), ("LLM", "Human")]
 
 
 def recording(models: int) -> pd.DataFrame:
-    """Answers as many as the thesis has for a benchmark: 500 questions, three modes, two settings."""
+    """As many answers as the thesis has for a benchmark: 500 questions, 3 modes, 2 settings."""
     rng = np.random.default_rng(1)
     keys = list(product(range(models), AUTHORS, MODES, range(QUESTIONS)))
     cited = rng.integers(1, SHOWN + 1, (len(keys), 3))
@@ -63,7 +63,7 @@ def plain_scores(answers: pd.DataFrame) -> list[tuple[float, float]]:
 
 
 def bare_scores(answers: pd.DataFrame) -> list[tuple[float, float]]:
-    """Precision and recall by sets: no ranges, nothing out of range, repeated or malformed, nothing checked."""
+    """Precision and recall by sets: no ranges, none out of range, repeated or odd; unchecked."""
     found = []
     for answer, relevant in zip(answers["answer"], answers["relevant"], strict=True):
         cited = set(map(int, re.findall(r"\[(\d+)\]", answer)))
@@ -75,7 +75,7 @@ def bare_scores(answers: pd.DataFrame) -> list[tuple[float, float]]:
 def plain_bias(
     table: pd.DataFrame, resamples: int
 ) -> dict[tuple[str, ...], tuple[float, float, float]]:
-    """CAS and CAB with a bootstrap interval and a randomisation test, one question after another."""
+    """CAS and CAB, each question in turn, with a bootstrap interval and a randomisation test."""
     draw = random.Random(1)  # noqa: S311 - a benchmark
     found: dict[tuple[str, ...], tuple[float, float, float]] = {}
     for measure in ("precision", "recall"):
@@ -122,12 +122,14 @@ def test_scores_of_answers_against_scikit_learn_one_by_one(benchmark: Any) -> No
         np.array(bare_scores(answers))
     )
     print(
-        f"\na bare loop over sets of numbers, without any check: {benchmark.stats.stats.min / bare:.1f} times as fast"
+        "\na bare loop over sets of numbers, without any check: "
+        f"{benchmark.stats.stats.min / bare:.1f} times as fast"
     )
     ratio = best_of(lambda: plain_scores(few)) * len(answers) / len(few) / benchmark.stats.stats.min
     benchmark.extra_info["times as fast as scikit-learn, answer by answer"] = round(ratio, 1)
     print(
-        f"\nscores of {len(answers)} answers: {ratio:.0f} times as fast as scikit-learn, answer by answer"
+        f"\nscores of {len(answers)} answers: {ratio:.0f} times as fast as scikit-learn, "
+        "answer by answer"
     )
     assert ratio > 5
 

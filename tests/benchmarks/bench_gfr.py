@@ -1,4 +1,4 @@
-"""GFR over a large collection against a plain loop, and partitions on a Dask cluster against one process.
+"""GFR over a large collection against a plain loop, and partitions on Dask against one process.
 
 Each pair runs in one session on one machine; what counts is the ratio, printed by the last test of
 the pair.
@@ -117,7 +117,8 @@ def test_gfr_vectorised(benchmark: Any, collection: dict[str, Any]) -> None:
     ratio = took["loop"] / took["vectorised"]
     benchmark.extra_info["times as fast as a plain loop, per list"] = ratio
     print(
-        f"\nGFR of {RUNS} x {TOPICS} lists of {DOCUMENTS}: {ratio:.1f} times as fast as a plain loop, per list"
+        f"\nGFR of {RUNS} x {TOPICS} lists of {DOCUMENTS}: "
+        f"{ratio:.1f} times as fast as a plain loop, per list"
     )
     assert ratio > 10
 
@@ -162,7 +163,7 @@ def address() -> Iterator[str]:
 def test_20000000_nuggets_on_two_workers(
     benchmark: Any, folder: Path, tmp_path: Path, address: str
 ) -> None:
-    """One thread on each side, the start of the workers apart; by the clock, and by the time of the processor."""
+    """One thread on each side, without the workers' start; by the clock and by processor time."""
     first = tmp_path / "first"
     first.mkdir()
     (first / "part-0.parquet").symlink_to(folder / "part-00.parquet")
@@ -197,8 +198,10 @@ def test_20000000_nuggets_on_two_workers(
         floor
     )
     print(
-        f"\n{PARTS} partitions of {PER_PART} nuggets: {waited / benchmark.stats['mean']:.2f} times as fast on two"
-        f" workers as in one process, {ratio:.2f} by processor time ({alone:.1f} s against {spent}), at most"
+        f"\n{PARTS} partitions of {PER_PART} nuggets: "
+        f"{waited / benchmark.stats['mean']:.2f} times as fast on two"
+        f" workers as in one process, {ratio:.2f} by processor time"
+        f" ({alone:.1f} s against {spent}), at most"
         f" {floor:.2f} on two processors, of which scheduler and client take {here:.1f} s"
     )
     assert ratio > 1.5
@@ -224,7 +227,7 @@ def peak_memory(source: Path, target: Path) -> float:
 def test_memory_of_20000000_nuggets_in_a_folder(
     benchmark: Any, folder: Path, tmp_path: Path
 ) -> None:
-    """Ten times the files add 8 bytes for each conversation, twice while they are compared, and no more."""
+    """Ten times the files add only 8 bytes a conversation, twice while they are compared."""
     few = tmp_path / "few"
     few.mkdir()
     for path in sorted(folder.iterdir())[: PARTS // 10]:
@@ -237,6 +240,7 @@ def test_memory_of_20000000_nuggets_in_a_folder(
     benchmark.extra_info["times the peak memory for ten times the nuggets"] = large / small
     benchmark.extra_info["peak MB of 2000000 and 20000000 nuggets"] = [round(small), round(large)]
     print(
-        f"\nmemory: {small:.0f} MB for 4 files, {large:.0f} MB for 40; conversations account for {added:.0f} MB"
+        f"\nmemory: {small:.0f} MB for 4 files, {large:.0f} MB for 40; "
+        f"conversations account for {added:.0f} MB"
     )
     assert large < 1.2 * small + added

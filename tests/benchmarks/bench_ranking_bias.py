@@ -101,7 +101,7 @@ TERMS = [f"term{n}" for n in range(320)] + ["he", "she", "her", "him", "man", "w
 
 
 def peak_memory(number: int) -> float:
-    """Count the terms of a generated collection in a process of its own; its largest size in MB, as Linux tells it."""
+    """Count terms of a generated collection in its own process; its peak MB, as Linux tells it."""
     code = (
         "import re, runpy, sys, numpy as np\n"
         "bench = runpy.run_path(sys.argv[1])\n"
@@ -189,7 +189,8 @@ def test_rbo_of_100000_pairs_of_100(benchmark: Any) -> None:
         "times the floor: to mark the items of one list, look up the others, and sum"
     ] = benchmark.stats.stats.min / bare
     print(
-        f"\nRBO: {ratio:.1f} times as fast as the loop, {benchmark.stats.stats.min / bare:.1f} times the floor"
+        f"\nRBO: {ratio:.1f} times as fast as the loop, "
+        f"{benchmark.stats.stats.min / bare:.1f} times the floor"
     )
     assert ratio > 8
 

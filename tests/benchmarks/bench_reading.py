@@ -42,12 +42,14 @@ for line in open(collection, encoding="utf-8"):
             if word in words:
                 counts[group] += 1
     total = sum(counts.values())
-    bias = sum(abs(count / total - 1 / len(counts)) for count in counts.values()) if total > 1 else 0
+    bias = sum(abs(count / total - 1 / len(counts)) for count in counts.values()) \
+if total > 1 else 0
     found[document] = 1 - bias
 json.dump(found, open(out, "w"))
 print(len(found))
 '''
-METRICS = '''"""Stand-in for the second script: FaiRR and NFaiRR at 10 of each query, the ideal from its own list."""
+METRICS = '''"""Stand-in for the second script: FaiRR and NFaiRR at 10 of each query, \
+the ideal from its own list."""
 import json, math, sys
 neutrality, run = json.load(open(sys.argv[1])), {}
 for line in open(sys.argv[2]):
@@ -55,7 +57,8 @@ for line in open(sys.argv[2]):
     run.setdefault(query, []).append(neutrality[document])
 def fairr(values):
     return sum(value / math.log2(rank + 1) for rank, value in enumerate(values[:10], start=1))
-scores = {query: fairr(values) / fairr(sorted(values, reverse=True)) for query, values in run.items()}
+scores = {query: fairr(values) / fairr(sorted(values, reverse=True)) \
+for query, values in run.items()}
 print(sum(scores.values()) / len(scores))
 '''
 
@@ -95,10 +98,11 @@ def child(*command: object) -> tuple[float, str]:
 
 
 def equipoise(*arguments: object) -> tuple[float, float]:
-    """Seconds of the processor, and largest size in MB, of a command; NaN where Linux does not tell it."""
+    """Processor seconds, and largest size in MB, of a command; NaN where Linux does not tell it."""
     code = (
         "from pathlib import Path\nfrom equipoise_cli import main\nmain(standalone_mode=False)\n"
-        "print(Path('/proc/self/status').read_text())"  # what getrusage tells counts what started the process, too
+        # what getrusage tells counts what started the process, too
+        "print(Path('/proc/self/status').read_text())"
     )
     taken, told = child(sys.executable, "-c", code, *arguments)
     size = re.search(r"VmHWM:\s*(\d+) kB", told)
@@ -181,7 +185,7 @@ def test_score_gfr_of_2000000_lines(benchmark: Any, run: Path, tmp_path: Path) -
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A million documents of about 56 words, one in a dozen of them a term of a group, and a run over them."""
+    """A million documents of about 56 words, one in a dozen a term of a group, and a run."""
     folder, rng = tmp_path_factory.mktemp("collection"), np.random.default_rng(2)
     terms = [term for own in TERMS.values() for term in own]
     words = np.array([f"word{number}" for number in range(20_000)] + terms * 180)
@@ -207,7 +211,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_score_ranking_bias_of_1000000_documents(
     benchmark: Any, collection: Path, tmp_path: Path
 ) -> None:
-    """Beside a stand-in for the public program's two scripts: its algorithm, written for this benchmark."""
+    """Beside a stand-in for the public program's two scripts, written here by its algorithm."""
     documents, terms, run = (collection / name for name in ("collection.tsv", "terms.csv", "run"))
     held = tmp_path / "neutrality.json"
     (tmp_path / "first.py").write_text(NEUTRALITY)
@@ -250,6 +254,7 @@ def test_score_ranking_bias_of_1000000_documents(
     ratio = (min(first, plain) + second) / taken
     benchmark.extra_info["times as fast as a stand-in for the public program's two scripts"] = ratio
     print(
-        f"\nscore ranking-bias: {ratio:.1f} times as fast as a stand-in for the public scripts, {size:.0f} MB"
+        f"\nscore ranking-bias: {ratio:.1f} times as fast as a stand-in for the public scripts, "
+        f"{size:.0f} MB"
     )
     assert ratio > 2

@@ -1,4 +1,4 @@
-"""Robustness curve by the exact distribution against drawing test sets, and scores of many sets against scikit-learn.
+"""Robustness curve: exact against drawing test sets; scores of many sets against scikit-learn.
 
 Each pair runs in one session on one machine; what counts is the ratio.
 """

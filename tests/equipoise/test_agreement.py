@@ -1,4 +1,4 @@
-"""Two annotators: coefficients against worked cases and plain loops, matching, what differences do to scores."""
+"""Two annotators: coefficients by worked cases and plain loops, matching, effects on scores."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_alpha_is_that_of_the_worked_examples(row: Any) -> None:
 
 
 def plain_alpha(labels: np.ndarray[Any, Any], distance: Any) -> float:
-    """From the definition, over all ordered pairs; labels (annotators, units, categories), NaN for none."""
+    """By definition, over ordered pairs; labels (annotators, units, categories), NaN for none."""
     units = [[one for one in unit if not np.isnan(one).any()] for unit in labels.transpose(1, 0, 2)]
     units = [unit for unit in units if len(unit) > 1]
     every = [one for unit in units for one in unit]
@@ -329,7 +329,10 @@ def test_the_command_writes_agreement_and_unmatched_nuggets(
     )
     assert ",,,matched,1,,,,,3" in result.stdout
     assert "\nr,t,,GFRC2," in result.stdout
-    unmatched = "annotator,run,topic,turn,start,end,level,entity\nfirst,r,t,1,6,8,3,\nsecond,r,t,1,10,10,1,\n"
+    unmatched = (
+        "annotator,run,topic,turn,start,end,level,entity\n"
+        "first,r,t,1,6,8,3,\nsecond,r,t,1,10,10,1,\n"
+    )
     assert Path("u.csv").read_text() == unmatched
     assert called(*words).stdout == result.stdout
     assert "which is read" in called(*words, "--unmatched", "a.csv", "--force").stderr

@@ -1,4 +1,4 @@
-"""Guards the reading of answers and the command ``equipoise score attribution``: what is kept, refused, and told."""
+"""Guards the reader of answers and ``equipoise score attribution``: what is kept, refused, told."""
 
 import io
 import json
@@ -179,7 +179,8 @@ def test_marks_ends_of_line_and_empty_lines_do_not_matter(tmp_path: Path) -> Non
         ({"model": [1]}, "column model: found a list, wanted a text, or a number that"),
         (
             {"seed": 10**30},
-            "column seed: found a number of very many digits, wanted a text, or a number that a table can hold",
+            "column seed: found a number of very many digits, "
+            "wanted a text, or a number that a table can hold",
         ),
         (
             {"seed": float("nan")},
@@ -234,7 +235,8 @@ def test_all_problems_are_told_together(tmp_path: Path) -> None:
         "x",
     )
     assert problems(path) == [
-        "line 1, column mode: found 'None', wanted Vanilla, Informed, CF-informed, or two of them as X/Y",
+        "line 1, column mode: found 'None', "
+        "wanted Vanilla, Informed, CF-informed, or two of them as X/Y",
         "line 1, column relevant_author: found no such key, wanted it on every line",
         "line 1, column nonrelevant_author: found no such key, wanted it on every line",
         "line 1, column answer: found no such key, wanted it on every line",
@@ -247,7 +249,8 @@ def test_all_problems_are_told_together(tmp_path: Path) -> None:
         "line 6, column relevant_author: found a third author, 'Bot', wanted 'Human' or 'LLM'",
         "line 7: found question 'q1' in mode Vanilla again, as on line 2, "
         "wanted each answer once, or a further key that tells them apart",
-        "line 8: found no JSON (Expecting value at character 1), wanted a JSON object a line, or one JSON value",
+        "line 8: found no JSON (Expecting value at character 1), "
+        "wanted a JSON object a line, or one JSON value",
     ]
 
 

@@ -59,7 +59,10 @@ def test_refuses_bad_attribute_sets(tmp_path: Path, text: str, message: str) -> 
         read_attributes(write(tmp_path, text))
 
 
-PARTS = "P: {kind: nominal, groups: [he, she], target: [1, 3]}\nH: {kind: ordinal, groups: [a, b, c], target: uniform}\n"
+PARTS = (
+    "P: {kind: nominal, groups: [he, she], target: [1, 3]}\n"
+    "H: {kind: ordinal, groups: [a, b, c], target: uniform}\n"
+)
 
 
 def test_a_product_set_has_every_combination_and_is_nominal(tmp_path: Path) -> None:
@@ -89,7 +92,8 @@ def test_a_product_set_has_every_combination_and_is_nominal(tmp_path: Path) -> N
         ("X: {product: [P, H], target: [1, 2]}", "2 numbers in a target for 6 groups"),
         ("X: {product: [P, H]}\nY: {product: [X, P]}", "two or more of P, H"),
         (
-            f"A: {{kind: nominal, groups: {[f'{n}' for n in range(300)]}, target: uniform}}\nX: {{product: [A, P, H]}}",
+            f"A: {{kind: nominal, groups: {[f'{n}' for n in range(300)]}, target: uniform}}\n"
+            "X: {product: [A, P, H]}",
             "1800 combinations",
         ),
     ],

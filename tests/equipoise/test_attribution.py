@@ -1,4 +1,4 @@
-"""Guards the measures of attribution: Eqs. 5.1 to 5.5 of the thesis, and what counts as a citation."""
+"""Guards the measures of attribution: thesis Eqs. 5.1 to 5.5, and what counts as a citation."""
 
 from itertools import product
 from typing import Any
@@ -296,7 +296,7 @@ def test_modes_are_named_once() -> None:
 
 
 def test_a_hand_worked_example_of_each_mode() -> None:
-    """Two questions, five documents, the relevant one is [1]; precision by hand from the answers."""
+    """Two questions, five documents, [1] is relevant; precision by hand from the answers."""
     texts = {
         "Vanilla": ["[1]", "[2]"],  # 1, 0
         "Informed": ["[1][2]", "[1]"],  # 1/2, 1

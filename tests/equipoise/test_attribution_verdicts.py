@@ -1,4 +1,4 @@
-"""Guards the sentences that end a table of answers: what an interval decides, and what would decide the rest."""
+"""Guards sentences below tables of answers: what intervals decide, what would decide the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.
 
 
 def answers(pairs: list[tuple[int, int]], relevant_author: str = "Human") -> pd.DataFrame:
-    """Of a pair, the first document is cited in Informed, the other in CF-informed; 1 is relevant."""
+    """Of a pair, Informed cites the first document, CF-informed the other; 1 is relevant."""
     modes = [("Informed", 0), ("CF-informed", 1)]
     rows = [
         (f"q{place}", mode, f"So [{pair[side]}]")
@@ -42,7 +42,8 @@ def test_an_interval_decides_or_says_how_many_questions_would() -> None:
     assert sentences([(2, 1)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20: decided, against Human")
     found = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17])[0]
     told = re.fullmatch(
-        r"CAB-precision \+5\.0 points for Human \[(-?\d+\.\d), (\d+\.\d)\], n = 20: undecided; (\d+) questions would"
+        r"CAB-precision \+5\.0 points for Human \[(-?\d+\.\d), (\d+\.\d)\], n = 20: undecided; "
+        r"(\d+) questions would"
         r" decide 5 points four times in five",
         found,
     )

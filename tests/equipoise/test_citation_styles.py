@@ -1,4 +1,4 @@
-"""Citations in every style: what is read, what is not, what auto takes, and files of TREC and ALCE."""
+"""Citations in every style: what is read or not, what auto takes, and files of TREC and ALCE."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def test_every_style_is_scored_as_the_brackets_of_the_thesis(style: str) -> None
         ),
         (
             "tag",
-            "<source id='4'/> <cite doc=5>so</cite> <b>6</b> <cite>Wales</cite> <citecite>7</citecite>",
+            "<source id='4'/> <cite doc=5>so</cite> <b>6</b> "
+            "<cite>Wales</cite> <citecite>7</citecite>",
             "[4] [5]",
         ),
         (r"src(\d+)", "src1, src2; src", "[1] [2]"),
@@ -173,7 +174,10 @@ def test_auto_takes_what_most_answers_have_and_counts_the_others() -> None:
     table.loc[10:14, "answer"] = "Nothing."
     with pytest.warns(Note) as notes:
         style_of([style_counts(table, "auto")], "auto")
-    said = "read as paren in 45 of 60 answers (there are also bracket in 10); 15 have none, such as those to q0, q1, q2"
+    said = (
+        "read as paren in 45 of 60 answers (there are also bracket in 10); "
+        "15 have none, such as those to q0, q1, q2"
+    )
     assert said in str(notes[0].message)
     table.loc[:29, "answer"] = "Wales [1], which has (1) sheep and (2) rain."
     with pytest.warns(Note, match="read as bracket in 30 of 60 answers"):

@@ -1,4 +1,4 @@
-"""Guards comparisons of systems and measures: SciPy, statsmodels, printed examples, plain loops and simulation."""
+"""Guards comparisons: SciPy, statsmodels, printed examples, plain loops and simulation."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_tukey_of_many_topics_nears_its_normal_form() -> None:
 
 @pytest.mark.parametrize("test", ["tukey", "bootstrap"])
 def test_intervals_say_what_the_test_says(test: Any) -> None:
-    """An interval leaves 0 out where p is at most 1 - level; and nothing is drawn apart for one baseline."""
+    """An interval leaves 0 out where p is at most 1 - level; one baseline draws nothing apart."""
     values = np.random.default_rng(6).normal(size=(12, 6)) + np.linspace(0, 2, 6)
     options: Any = {"test": test, "resamples": 499, "level": 0.9, "correction": "none"}
     found = compare_pairs(tidy(values), rng=np.random.default_rng(0), **options)
@@ -331,7 +331,7 @@ def test_discriminative_power_is_counted_from_the_p_of_every_pair() -> None:
 
 
 def test_designs_are_those_that_others_print() -> None:
-    """Their f^2 is the mean square of the effects over the variance: D^2 / (2 m) with the rest in the middle."""
+    """Their f^2, mean square of effects over variance: D^2 / (2 m) with the rest in the middle."""
     for row in pd.read_csv(REFERENCES / "anova_designs.csv").itertuples():
         case: Any = row
         difference = np.sqrt(2 * case.systems * case.squared_effect)

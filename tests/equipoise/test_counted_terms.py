@@ -1,4 +1,4 @@
-"""Terms counted in Arrow arrays against words taken one by one, as the three kinds of tokens are defined."""
+"""Terms counted in Arrow arrays against words taken one by one, by the three kinds of tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Silence is not fairness: each input that shows a measure nothing, scored without a word once, is refused or told."""
+"""Silence is not fairness: inputs that show a measure nothing are refused or told, not scored."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Guards Sakai (2021): values worked by hand, scipy as the second opinion, bounds, identities, symmetries."""
+"""Guards Sakai (2021): values by hand, scipy as second opinion, bounds, identities, symmetries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Loaders of term lists, pairs, Grep-BiasIR, Cocktail and streamed documents: formats, and every problem named."""
+"""Loaders of terms, pairs, Grep-BiasIR, Cocktail, streams: formats, and every problem named."""
 
 import gzip
 import json
@@ -247,7 +247,7 @@ def test_a_name_of_ir_datasets_streams_its_documents(monkeypatch: pytest.MonkeyP
 
 
 def test_counting_a_streamed_collection_holds_no_text(tmp_path: Path) -> None:
-    """Eight times the documents must not take eight times the memory: only ids, lengths and counts remain."""
+    """Eight times the documents must not take eight times the memory: ids and counts remain."""
     peaks = []
     for number in (20_000, 160_000):
         path = tmp_path / f"{number}.tsv"

@@ -61,7 +61,8 @@ def value(
 
 # A list worked by hand: L2 (gain 3), unjudged, L1 (gain 1); maximal gain 3.
 #   stop probabilities 3/4, 0, 1/4; shares of users 3/4, 0, (1/4)(1)(1/4) = 1/16
-#   SIZE: memberships (1,0,0), uniform, (0,0,1): achieved (1,0,0) at rank 1, (4/9, 1/9, 4/9) at rank 3
+#   SIZE: memberships (1,0,0), uniform, (0,0,1):
+#     achieved (1,0,0) at rank 1, (4/9, 1/9, 4/9) at rank 3
 #   NMD at rank 1: (|1 - 1/2| + |1 - 3/4|) / 2 = 3/8
 #   NMD at rank 3: (|4/9 - 1/2| + |5/9 - 3/4|) / 2 = (1/18 + 7/36) / 2 = 1/8
 HAND_RUN = ranked("r", "t", ["a", "x", "b"])
@@ -390,7 +391,7 @@ def test_shares_and_those_who_never_leave_sum_to_one(gains: list[int]) -> None:
 
 
 def test_ncu_takes_any_decay_and_utility() -> None:
-    """Average precision: users leave uniformly over the relevant documents there are, the utility is precision."""
+    """Average precision: users leave uniformly over relevant documents, utility is precision."""
 
     def uniform(gains: Floats) -> Floats:
         return (gains > 0) / 3.0  # the topic has three relevant documents
@@ -422,7 +423,7 @@ def random_collection(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def by_ir_measures(measure: Any, runs: pd.DataFrame, qrels: pd.DataFrame) -> dict[str, float]:
-    """Scores of a measure by topic, as the public evaluation programs behind ir_measures compute them."""
+    """Scores of a measure by topic, as the public programs behind ir_measures compute them."""
     judged = qrels.rename(columns={"topic": "query_id", "document": "doc_id", "level": "relevance"})
     run = runs.rename(columns={"topic": "query_id", "document": "doc_id"})[
         ["query_id", "doc_id", "score"]

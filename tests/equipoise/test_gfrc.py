@@ -1,4 +1,4 @@
-"""Guards gfrc Eqs. 3-10 and gfrc2 Eqs. 1-21: a plain transcription as the second opinion, bounds, properties, errors.
+"""Guards gfrc Eqs. 3-10, gfrc2 Eqs. 1-21: a plain second opinion, bounds, properties, errors.
 
 The printed tables are guarded by the ledger: see test_reports.py.
 """

@@ -1,4 +1,4 @@
-"""Guards the measures of ir_measures: those of the library, by a plain way, in its syntax and beside its own."""
+"""Guards the measures of ir_measures: the library's, by a plain way, in its syntax, beside it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_awrf_is_computed_by_rank_with_documents_without_membership() -> None:
 
 
 def test_measures_of_texts_by_hand() -> None:
-    """TExFAIR of t1 at 1: one document, only of she: TED 1, and 1 - 1 = 0; of t2 at 1, rain: nothing shown, 1."""
+    """TExFAIR at 1: of t1 one document, only of she, so 1 - TED = 0; of t2, rain, none, so 1."""
     assert by_topic(ir.TExFAIR @ 1) == pytest.approx(
         {"t1": 0.0, "t2": 1.0, "t3": np.nan}, nan_ok=True
     )
@@ -150,7 +150,7 @@ def test_what_was_not_named_is_said() -> None:
 
 
 def test_a_fairness_of_nothing_is_refused_and_of_little_is_warned_of() -> None:
-    """Each document in no group is the uniform distribution, which an AWRF of 0 would call perfectly fair."""
+    """No group at all is the uniform distribution, which an AWRF of 0 would call perfectly fair."""
     ir.groups("SIZE", PAGES.assign(docno=["x1", "x2", "x3"]))
     with pytest.raises(
         InputError, match=r"in SIZE for none of 5 ranked documents, such as d2.*other has x1"

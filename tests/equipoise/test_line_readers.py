@@ -1,4 +1,4 @@
-"""Guards that files of lines, ordinary or odd, are read as a plain loop over their lines reads them, or refused."""
+"""Guards that files of lines, ordinary or odd, are read as a plain loop reads them, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards the nugget table: what is read, and that every kind of bad input is reported, all at once, by line."""
+"""Guards the nugget table: what is read, and that all bad input is reported at once, by line."""
 
 from pathlib import Path
 from typing import Any

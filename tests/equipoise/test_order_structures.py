@@ -22,7 +22,7 @@ homes = st.sampled_from(["ft", "se"])
 
 @st.composite
 def graphs(draw: st.DrawFn) -> GraphStructure:
-    """A random acyclic graph of up to seven utterances: edges follow a random line-up, so that no cycle is possible."""
+    """A random graph of up to seven utterances: edges follow a line-up, so it has no cycle."""
     size = draw(st.integers(1, 7))
     fixed_first = draw(st.booleans())
     line = draw(st.permutations(range(size)))
@@ -219,7 +219,7 @@ def test_a_large_class_structure_needs_no_enumeration() -> None:
 
 @pytest.mark.parametrize("size", [21, 22, 30, 43, 62])
 def test_long_conversations_of_three_chains_follow_the_runs_test(size: int) -> None:
-    """Two chains of one kind, one of another: every pattern of kinds is as likely (runs test, Wald and Wolfowitz)."""
+    """Two chains of one kind, one of another: each pattern is as likely (Wald-Wolfowitz test)."""
     third = size // 3
     m, k = 2 * third, size - 1 - 2 * third
     ends = [1, 1 + third, 1 + m, size]

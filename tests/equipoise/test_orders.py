@@ -1,4 +1,4 @@
-"""Guards what permutations say of systems; `preference` is held against plain loops in ``tests/studies``."""
+"""Guards what permutations say of systems; ``tests/studies`` holds `preference` to plain loops."""
 
 from __future__ import annotations
 

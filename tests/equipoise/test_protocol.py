@@ -200,7 +200,7 @@ def test_repeated_urls_are_counted_once_for_each_link() -> None:
 
 
 def test_the_committed_harvest_holds_what_its_rules_say() -> None:
-    """Judging the recorded answers again gives the recorded outcomes, and every conversation is there."""
+    """Judging the recorded answers again gives the recorded outcomes, of every conversation."""
     path = project.data("conversations", "harvest", "qwen-1.5b.jsonl")
     settings, turns = parse_record(path)
     sites = {topic["topic"]: topic["site"] for topic in settings["topics"]}

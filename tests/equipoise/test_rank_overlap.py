@@ -1,4 +1,4 @@
-"""Rank-biased overlap against published worked examples, a direct sum and every order of tied items."""
+"""Rank-biased overlap against published examples, a direct sum and every order of tied items."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ def one(first: str, second: str, p: float = 0.9, **choices: Any) -> float:
 
 
 def direct(first: list[int], second: list[int], p: float, depths: int = 4000) -> float:
-    """The infinite sum, cut where the weights vanish; lists are extended by what `continued` gives."""
+    """The infinite sum, cut where the weights vanish; `continued` gives what extends the lists."""
     total, common, a, b = 0.0, 0, set(), set()
     for d in range(1, depths + 1):
         if d <= len(first):
@@ -42,7 +42,7 @@ persistence = st.floats(0.05, 0.97)
 
 
 def test_agreements_of_figure_5_of_webber_et_al() -> None:
-    """S = abcdefg, L = zcavwxy: truncated at depth k, differences between depths give back the printed agreements."""
+    """S = abcdefg, L = zcavwxy, cut at depth k: differences give back the printed agreements."""
     agreement = [0, 0, 2 / 3, 2 / 4, 2 / 5, 2 / 6, 2 / 7]
     assert sum(agreement) / 7 == pytest.approx(
         0.312, abs=5e-4

@@ -1,4 +1,4 @@
-"""Runs, qrels, memberships and targets: what is read, what is refused, and the toy set worked by hand."""
+"""Runs, qrels, memberships, targets: what is read, what is refused, and the toy set by hand."""
 
 from __future__ import annotations
 

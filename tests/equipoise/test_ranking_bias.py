@@ -1,4 +1,4 @@
-"""Bias measures of a ranked list against plain transcriptions of thesis Eqs. 4.1 to 4.14 and of the public program."""
+"""Bias of a ranked list against plain forms of thesis Eqs. 4.1 to 4.14 and the public program."""
 
 import math
 import warnings
@@ -507,7 +507,7 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_six_decimals_give_the_public_program_s_nfairr_through_its_file(seed: int) -> None:
-    """The program writes the neutrality of documents with "%f" and reads it again: nothing of that may show."""
+    """The program writes neutralities with "%f" and reads them again: nothing of that may show."""
     documents, runs = random_collection(seed, documents=40)
     pool = runs[runs["run"] == "run0"][["topic", "document"]]
     kept = {

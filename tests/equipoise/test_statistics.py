@@ -1,4 +1,4 @@
-"""Guards the paired tests, corrections and intervals: statsmodels and SciPy as the second opinion, edge cases."""
+"""Guards paired tests, corrections and intervals: statsmodels and SciPy, and edge cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards the stop models and utilities of GFRC2: a plain loop for each, what they share with GFR, R, GF, AP."""
+"""Guards GFRC2's stop models and utilities: plain loops, what they share with GFR, R, GF, AP."""
 
 from typing import Any
 
@@ -211,7 +211,7 @@ def ranked_lists(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame, dict[str,
 def as_conversations(
     runs: pd.DataFrame, qrels: pd.DataFrame, memberships: dict[str, pd.DataFrame]
 ) -> NuggetTable:
-    """Each ranked list as a conversation of one turn: a word for each document, a nugget where it is relevant."""
+    """Each ranked list as one turn: a word for each document, a nugget where it is relevant."""
     words = runs.merge(qrels, on=["topic", "document"])
     frame = words[["run", "topic", "level"]].assign(turn=1, start=words["rank"], end=words["rank"])
     for name, table in memberships.items():
@@ -230,7 +230,7 @@ def as_conversations(
 @settings(max_examples=20)
 @given(lists=ranked_lists())
 def test_gfrc2_that_stops_by_gain_is_gfr(lists: Any) -> None:
-    """GFR's numbers, of documents as one-word nuggets, where only the relevant ones have memberships."""
+    """GFR's numbers, of documents as one-word nuggets, only the relevant ones with memberships."""
     runs, qrels, memberships = lists
     sets = plain.random_sets()
     theirs = gfr_table(
@@ -267,7 +267,7 @@ def test_gfrc2_that_stops_by_gain_is_gfr(lists: Any) -> None:
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30))
 def test_egnp_of_one_word_nuggets_is_average_precision(relevant: list[bool]) -> None:
-    """With equal shares AP over what was retrieved; with the paper's, AP with L in place of how many are relevant."""
+    """Equal shares: AP over what was retrieved; the paper's: AP with L for how many there are."""
     words = np.flatnonzero(relevant) + 1
     if not len(words):
         return
@@ -284,7 +284,7 @@ def test_egnp_of_one_word_nuggets_is_average_precision(relevant: list[bool]) -> 
 
 @given(given_table=tables)
 def test_r_is_the_gain_that_those_expect_who_leave_anywhere(given_table: Any) -> None:
-    """R = 2 L / (L + 1) times the expected share of gains, for pw(n) is the share of the users who read n."""
+    """R = 2 L / (L + 1) times the expected share of gains: the share pw(n) of users reads n."""
     nuggets, sets = given_table
     gains = {1: 0.5, 2: 1.0}
     r = gfrc(nuggets, sets, patience=PATIENCE, gains=gains).query("measure == 'R'")["value"]
@@ -310,7 +310,7 @@ def test_cumulative_gf_is_the_fairness_of_those_who_leave_at_turns(given_table: 
 
 
 def test_no_stop_model_gives_the_two_round_gf_of_turns_by_themselves() -> None:
-    """Nuggets of one place and gain have one pair of shares: none fits three conversations or comes near."""
+    """None fits three conversations: nuggets of one place and gain have one pair of shares."""
     sets = attribute_sets({"A": {"kind": "nominal", "groups": ["x", "y"], "target": "uniform"}})
     groups = {"xx": ["1 0", "1 0"], "xy": ["1 0", "0 1"], "mx": ["1/2 1/2", "1 0"]}
     rows = [

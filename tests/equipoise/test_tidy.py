@@ -1,4 +1,4 @@
-"""The front door: what people hold, in Python and as files, gives the tables that the library's own readers give."""
+"""The front door: what people hold, in Python or files, gives the tables of our own readers."""
 
 import gzip
 import sys
@@ -172,7 +172,7 @@ JUDGED_ROWS = [ir_measures.Qrel(*row) for row in JUDGED]
 
 
 def test_order_is_that_of_trec_eval() -> None:
-    """Reciprocal rank by pytrec_eval, which takes the same dicts, and of the tidy table's first relevant rank."""
+    """Reciprocal rank by pytrec_eval, from the same dicts, and by the first relevant rank here."""
     rng = np.random.default_rng(3)
     run = {
         f"q{q}": {f"d{n}": float(rng.integers(4)) for n in rng.permutation(20)} for q in range(20)

@@ -1,4 +1,4 @@
-"""Guards the topics files of conversational tracks: read alike, refused by place, written as they came."""
+"""Guards topics files of conversations: read alike, refused by place, written as they came."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ WRONG: list[tuple[Any, list[str]]] = [
         [
             "topic 1, turn at place 1, raw_utterance: found nothing, wanted a text",
             "topic 1, turn at place 2, raw_utterance: found str ' ', wanted a text",
-            "topic 1, turn at place 3, number: found nothing, wanted a number, or a text without blanks",
+            "topic 1, turn at place 3, number: found nothing, "
+            "wanted a number, or a text without blanks",
         ],
     ),
     (

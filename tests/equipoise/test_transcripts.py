@@ -1,4 +1,4 @@
-"""Transcripts: round trips, word positions, refusals, and the conversations that the papers print."""
+"""Transcripts: round trips, word positions, refusals, and conversations that the papers print."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_random_transcripts_survive_the_round_trip(made: list[Transcript]) -> No
 @given(transcript())
 @settings(deadline=None, max_examples=40)
 def test_positions_point_at_the_words(made: list[Transcript]) -> None:
-    """Split the whole conversation at white space: the words from start to end are the end of the annotated line."""
+    """Split it all at white space: words from start to end are the end of the annotated line."""
     frame = nugget_frame(made, ["SIZE"])
     bounds = turn_frame(made)
     for conversation in made:
@@ -244,7 +244,10 @@ def test_no_text_breaks_the_readers(text: str) -> None:
 
 # --- FairWeb runs ---------------------------------------------------------------------------------
 
-FAIRWEB = "<R112> U:Please list.\nS:Here are two:\nA\nB\nU:More please.\nS:Sure! C </R112>\n<R113>\nU:X\nS:Y\n</R113>\n"
+FAIRWEB = (
+    "<R112> U:Please list.\nS:Here are two:\nA\nB\nU:More please.\nS:Sure! C </R112>\n"
+    "<R113>\nU:X\nS:Y\n</R113>\n"
+)
 
 
 def test_a_fairweb_run_is_read(tmp_path: Path) -> None:

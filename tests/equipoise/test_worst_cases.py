@@ -1,4 +1,4 @@
-"""Worst cases, held against their definition; trees by command, held against plain sums over their paths."""
+"""Worst cases against their definition; trees by command against plain sums over their paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def by_case(table: pd.DataFrame) -> dict[str, float]:
 
 
 def quantile_integral(values: list[float], weights: list[float], worst: float) -> float:
-    """CVaR by its definition: the mean of the quantile function below ``worst``, from one step to the next."""
+    """CVaR by its definition: the mean of the quantile function below ``worst``, step by step."""
     steps = sorted(
         (value, weight / sum(weights)) for value, weight in zip(values, weights, strict=True)
     )
@@ -117,7 +117,7 @@ def test_the_worst_of_trials() -> None:
 
 
 def by_hand(folder: Path) -> dict[str, float]:
-    """GFRC2 of the two paths, written down as plain conversations: the second nugget is at word 12 + 8."""
+    """GFRC2 of the two paths as plain conversations: the second nugget is at word 12 + 8."""
     first, nugget = "1,3,4,2,1 0,0 1 0\n", "2,20,20,1,0 1,0 1 0\n"
     texts = {"more": f"T,{first}a,T,2,,,0,,\n", "adhere": f"T,{first}a,T,{nugget}"}
     scores = {}
@@ -156,7 +156,8 @@ def test_intents_take_their_own_branches_and_nuggets(folder: Path) -> None:
         "a,T1,more,1,3/4,9,new\na,T1,adhere,1,1/4,20,new\na,T1,more,1,0,9,old\na,T1,adhere,1,1,20,old\n"
     )
     Path("node_nuggets.csv").write_text(
-        "run,topic,node,start,end,level,SIZE,KIND,intent\na,T1,1,3,4,2,1 0,0 1 0,\na,T1,adhere,8,8,1,0 1,0 1 0,old\n"
+        "run,topic,node,start,end,level,SIZE,KIND,intent\n"
+        "a,T1,1,3,4,2,1 0,0 1 0,\na,T1,adhere,8,8,1,0 1,0 1 0,old\n"
     )
     tree = ["score", "tree", "tree.csv", "node_nuggets.csv", "--attributes", "sets.yaml"]
     table = run(*tree, "--intent", "new=.8", "--intent", "old=.2")
@@ -194,7 +195,7 @@ def test_a_bad_tree_names_the_line() -> None:
 
 
 def test_the_worst_topic_is_none_of_the_means_and_whatever_was_seen() -> None:
-    """What `score gfr` writes: a mean with an empty topic, and a share seen that differs from topic to topic."""
+    """What `score gfr` writes: a mean with an empty topic, and shares seen that differ by topic."""
     rows = [("q1", 0.9, 0.5), ("q2", 0.2, 1.0), ("", 0.55, 0.75)]
     table = pd.DataFrame(rows, columns=["topic", "value", "seen"]).assign(
         run="a", measure="ERR", low=0.1, high=0.9

@@ -47,8 +47,8 @@ def test_the_rule_agrees_with_people_as_its_docstring_says() -> None:
     agree, by_chance = counts.trace(), counts.sum(axis=0) @ counts.sum(axis=1)
     said = propose_classes.__doc__ or ""
     assert (
-        f"on {agree:.0%} of the utterances (Cohen's kappa {(agree - by_chance) / (1 - by_chance):.2f})"
-        in (said.replace(" %", "%"))
+        f"on {agree:.0%} of the utterances "
+        f"(Cohen's kappa {(agree - by_chance) / (1 - by_chance):.2f})" in (said.replace(" %", "%"))
     )
 
 

@@ -1,4 +1,4 @@
-"""Guards scores under other annotations: single changes against edited tables, intervals that are known."""
+"""Guards scores under other annotations: single changes against edited tables, known intervals."""
 
 import re
 from functools import partial
@@ -124,7 +124,7 @@ def test_what_is_never_judged_otherwise_has_no_width() -> None:
     ("share", "low", "high"), [(0.2, 0.0, 2.0), (0.02, 1.0, 1.0), (1.0, 0.0, 2.0)]
 )
 def test_the_interval_of_one_level(share: float, low: float, high: float) -> None:
-    """R of an L1 nugget is half that of an L2: a 95 % interval sees a tenth of the draws on either side."""
+    """R of an L1 nugget is half an L2's: a 95 % interval sees a tenth of draws on each side."""
     score: Any = partial(gfrc, attributes=SETS, patience=100)
     found = annotation_intervals(one_nugget(1), score, share=share, resamples=2000)
     r = found[(found["measure"] == "R") & (found["judged"] == "level")].iloc[0]

@@ -1,4 +1,4 @@
-"""Guards the sampler of the authors' program: a loop that follows its source, and conversations that it depends on."""
+"""Guards the authors' sampler: a loop that follows its source, conversations it depends on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLASSES = ["SE", "FT", "SE", "PT", "PT", "FT", "PT"]
 
 
 def walked(names: list[str], stream: random.Random) -> tuple[int, ...]:
-    """One order, as ValidPermutations.py picks it from sets of open utterances, the first one moved to the front."""
+    """One order, as ValidPermutations.py picks it from open utterances, the first one in front."""
     owner = [
         max(v for v in range(u + 1) if names[v] != "PT") if name != "FT" else 0
         for u, name in enumerate(names)

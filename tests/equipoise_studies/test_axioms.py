@@ -1,4 +1,4 @@
-"""Guards the properties of measures of conversations: what each changes, by hand, and who keeps it on random tables."""
+"""Guards properties of measures: what each changes, by hand, and who keeps it on random tables."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Guards the CAsT loaders: every problem of a file is reported at once; the real files give what the paper counts."""
+"""Guards the CAsT loaders: all problems of a file at once; real files give the paper's counts."""
 
 from __future__ import annotations
 
@@ -53,12 +53,16 @@ def test_every_problem_of_the_judgements_is_reported(tmp_path: Path) -> None:
 
 
 def test_every_problem_of_the_passages_is_reported(tmp_path: Path) -> None:
-    content = "#c\t#q\t#p\t#s\n\t31_1\tMARCO_1\t\n\t31_1\tMARCO_2\n\tx\tCAR_1\tText.\n\t31_1\tNEWS_1\tText.\n"
+    content = (
+        "#c\t#q\t#p\t#s\n\t31_1\tMARCO_1\t\n\t31_1\tMARCO_2\n"
+        "\tx\tCAR_1\tText.\n\t31_1\tNEWS_1\tText.\n"
+    )
     assert problems(cast.read_passages, tmp_path / "cast.support", content) == [
         ", line 2, column text: found no text for MARCO_1, wanted at least one span",
         ", line 3: found 3 fields, wanted at least 4: context, query, passage, text",
         ", line 4, column query: found 'x', wanted a topic and a turn, such as 31_4",
-        ", line 5, column passage: found 'NEWS_1', wanted an id that starts with CAR or MARCO or WAPO",
+        ", line 5, column passage: found 'NEWS_1', "
+        "wanted an id that starts with CAR or MARCO or WAPO",
     ]
 
 

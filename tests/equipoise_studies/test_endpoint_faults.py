@@ -1,4 +1,4 @@
-"""Guards a harvest against what a server may do: every fault is survived or told in a sentence, none takes for ever."""
+"""Guards a harvest against server faults: each survived or told in a sentence, none for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards the tables that hold GFR, GFRC and GFRC2 side by side: words as ranks, verdicts, disagreements, leads."""
+"""Guards the tables of GFR, GFRC, GFRC2 side by side: ranks, verdicts, disagreements, leads."""
 
 from functools import partial
 from typing import Any

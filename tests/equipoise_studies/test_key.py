@@ -1,4 +1,4 @@
-"""Guards the key: whatever a server makes of it, no part of it comes into a record, a message or what is printed."""
+"""Guards the key: whatever a server makes of it, no part of it is recorded, told or printed."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def assert_without_key(text: str) -> None:
 def test_no_form_of_the_key_leaves_the_endpoint(
     place: str, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither in an answer, which a harvest records, nor in an error, which it records and tells."""
+    """Neither in an answer, which a harvest records, nor in an error, recorded and told."""
     monkeypatch.setenv("MY_KEY", KEY)
     server = serve(*(PLACES[place](form(KEY)) for form in FORMS.values()))
     endpoint, told = Endpoint(server.url, "m", key_variable="MY_KEY", tries=1), []

@@ -1,4 +1,4 @@
-"""Guards Tables 2 and 3 and Figures 1 and 2 of the permutation study: loops in plain Python as the second opinion."""
+"""Guards Tables 2 and 3 and Figures 1 and 2 of the permutation study by loops in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards randomisation tests over orders and the mixed model: simulated null data, statsmodels, plain loops."""
+"""Guards randomisation tests over orders, the mixed model: null data, statsmodels, plain loops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ STRUCTURES = {
 def scores_of_pairs(
     rng: np.random.Generator, shared: float, systems: int = 3
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Twelve orders of each conversation, and every order's scores by systems whose context is the previous utterance.
+    """Twelve orders of each conversation, and every order's scores by a few systems.
+
+    The context of a system is the previous utterance.
 
     Each system has a score of its own for each pair of neighbours, and a shared one besides.
     """

@@ -1,4 +1,4 @@
-"""Guards the tool for anyone's system by the study: a system's rankings, written as runs, give the study's numbers."""
+"""Guards the tool for anyone's system: the study's rankings, as runs, give its numbers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def lay(folder: Path, experiment: Experiment) -> None:
 
 
 def rank(experiment: Experiment, system: str, inputs: Path, run: Path) -> None:
-    """Rank every input as an evaluator would: in a conversation of what it holds, the other utterances behind it."""
+    """Rank each input as an evaluator would: what its conversation holds, the rest behind it."""
     conversation_of = {one.topic: one for one in experiment.conversations}
     lines = []
     for text in inputs.read_text().splitlines():

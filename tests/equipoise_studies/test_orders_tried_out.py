@@ -1,4 +1,4 @@
-"""Guards what the guide says of anyone's system: its commands, with one that is not ours, from topics to Table 2."""
+"""Guards the guide's commands for anyone's system, with one not ours, from topics to Table 2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GUIDE = project.root() / "lib" / "equipoise_compendium" / "site" / "guide" / "or
 
 
 def follow(folder: Path) -> pd.DataFrame:
-    """Do what the guide says, in a folder that has the files it names, and return Table 2 by run."""
+    """Do what the guide says, in a folder of the files it names, and return Table 2 by run."""
     (folder / "tests").mkdir()
     shutil.copy(project.root() / "tests" / "their_system.py", folder / "tests")
     (block,) = re.findall(r"```sh\n(.+?)```", GUIDE.read_text(), re.DOTALL)

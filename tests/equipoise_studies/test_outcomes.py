@@ -1,4 +1,4 @@
-"""Useful turns and recovery with intervals and tests, and names against a list, held against plain counts and SciPy."""
+"""Useful turns and recovery, intervals and tests, names in a list: plain counts and SciPy."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_shares_are_plain_counts(marks: list[str], trials: int) -> None:
 
 
 def test_trials_of_a_topic_are_drawn_together() -> None:
-    """Trials that repeat each other add no certainty: as wide as with one trial, and as a binomial of the topics."""
+    """Trials that repeat each other add no certainty: as wide as one, or a binomial of topics."""
     topics = {f"T{i}": "oo" if i % 2 else "xo" for i in range(40)}
     widths = []
     for trials in (1, 4):
@@ -212,6 +212,6 @@ def test_what_a_record_and_a_list_do_not_have_is_told_and_nothing_at_all_refused
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2
     assert (
-        "found a name in the list for none of 1 topics, such as T1, wanted the same ids on both sides; the"
-        in (done.stderr)
+        "found a name in the list for none of 1 topics, such as T1, "
+        "wanted the same ids on both sides; the" in (done.stderr)
     )

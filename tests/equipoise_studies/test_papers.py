@@ -74,7 +74,7 @@ def test_every_word_count_of_the_printed_bing_transcript_is_what_we_count() -> N
 
 
 def test_the_printed_google_transcript_does_not_hold_all_the_words_that_its_counts_count() -> None:
-    """Its first answer is left out, and the figure's text of the second has not the words between its two counts."""
+    """Its first answer is left out; the figure's second lacks the words between its two counts."""
     sets = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
     _, google = figure_5()
     with pytest.raises(InputError) as caught:

@@ -1,4 +1,4 @@
-"""Guards the evidence on the claims of the permutation study: plain loops over small tables, SciPy, known answers."""
+"""Guards the evidence on the permutation study's claims: plain loops, SciPy, known answers."""
 
 from __future__ import annotations
 
@@ -216,12 +216,12 @@ def test_what_the_interaction_changes_is_said_with_every_test() -> None:
     )
     said = sentences.interaction(without, after, by_chance)
     assert (
-        "F = 0.70 (p = 0.99); once it is taken out, F = 2.90 (p < 0.0001; by randomisation p = 0.001)"
-        in said
+        "F = 0.70 (p = 0.99); once it is taken out, "
+        "F = 2.90 (p < 0.0001; by randomisation p = 0.001)" in said
     )
     assert (
-        "F = 200.00 against that residual (p < 0.0001), and with F = 5.40 over conversations (p = 0.0007;"
-        in said
+        "F = 200.00 against that residual (p < 0.0001), "
+        "and with F = 5.40 over conversations (p = 0.0007;" in said
     )
 
 

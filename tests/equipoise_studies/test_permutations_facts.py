@@ -1,4 +1,4 @@
-"""Guards the facts of the permutation study: made again with the same bytes, and what the notebook reads of them."""
+"""Guards the permutation study's facts: made again byte for byte, and what the notebook reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards the upstream files of CAsT and what is recorded of their texts: run only where these files are."""
+"""Guards CAsT's upstream files and what is recorded of their texts: run only where they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the claims of gfrc and gfrc2 rest on: intervals against SciPy's beta, factors against Eqs. 14 to 19 by hand."""
+"""What claims of gfrc and gfrc2 rest on: SciPy's beta for intervals, Eqs. 14 to 19 by hand."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ SETS = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
 
 
 def test_a_mean_over_topics_has_the_interval_of_its_topics() -> None:
-    """As wide as that of a binomial of 40 topics, not of their 160 trials, which all say the same."""
+    """As wide as that of a binomial of 40 topics, not of their 160 trials, which all agree."""
     values = pd.DataFrame(
         {"topic": np.repeat(np.arange(40), 4), "value": np.repeat(np.arange(40) % 2, 4)}
     )

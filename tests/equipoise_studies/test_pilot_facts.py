@@ -1,4 +1,4 @@
-"""Guards the facts of the pilot study: made again with the same bytes, and read as the upstream files are."""
+"""Guards the pilot study's facts: made again with the same bytes, and read as upstream's are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards the figures of the case studies and their words: what is drawn and said are the values that were given."""
+"""Guards the case studies' figures and words: what is drawn and said are the values given."""
 
 from typing import Any
 
@@ -122,7 +122,8 @@ def test_what_figures_show_is_said_in_numbers() -> None:
     )
     assert (
         said
-        == "both turns are useful in 1 of 5 conversations, just one of them in 2, neither in 1, and 1 break down"
+        == "both turns are useful in 1 of 5 conversations, just one of them in 2, neither in 1, "
+        "and 1 break down"
     )
     scores = pd.DataFrame({"run": ["a", "a", "b"], "wc": [10, 20, 30]})
     assert (

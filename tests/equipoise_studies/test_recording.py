@@ -1,4 +1,4 @@
-"""Guards the records of studies: settings in one form, lines that grow, rows that are replaced, every problem told."""
+"""Guards the records of studies: settings, lines that grow, rows replaced, every problem told."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Guards the rewriter and its record, spreads over orders, CAsT 2020: plain loops, a model that counts, real files."""
+"""Guards the rewriter, its record, spreads over orders, CAsT 2020: loops, a model, real files."""
 
 from __future__ import annotations
 

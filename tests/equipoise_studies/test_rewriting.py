@@ -1,4 +1,4 @@
-"""Guards the systems of permutations section 4.1 and their exact scores: restatements, brute force, ir_measures."""
+"""Guards permutations section 4.1's systems, exact scores: restated, brute force, ir_measures."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def experiment(conversation: Conversation) -> Experiment:
 def restated(
     collection: Collection, system: str, order: list[int], settings: Settings
 ) -> list[list[int]]:
-    """Rank a conversation in one order, utterance by utterance, as section 4.1 has it in words, or as the program does.
+    """Rank a conversation in one order, each utterance as section 4.1 has it or the program does.
 
     In the program the previous utterance of the first one is that one itself.
     """

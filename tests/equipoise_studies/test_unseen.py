@@ -1,4 +1,4 @@
-"""Guards predictions of systems unseen, and how many orders are enough: exact means, simulated systems, plain draws."""
+"""Guards predictions of unseen systems, and how many orders suffice: exact means, plain draws."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZE = STRUCTURE.size
 
 
 def known(pairs: Floats, alone: Floats) -> Observed:
-    """Every valid order, and scores of systems that depend on the previous utterance (systems, n, n)."""
+    """Every valid order, and scores by the previous utterance (systems, n, n)."""
     orders = STRUCTURE.orders()
     scores = pairs[:, orders[:, :-1], orders[:, 1:]]
     first = np.broadcast_to(alone[orders[:, :1]], (len(pairs), len(orders), 1))
@@ -125,7 +125,7 @@ def test_a_system_that_moves_as_the_others_do_is_predicted_exactly_and_another_i
 
 
 def simulated(rng: np.random.Generator, systems: int, conversations: int = 20) -> dict[str, Floats]:
-    """Systems that share half of what an order does, and move by more or less of it, conversation by conversation."""
+    """Systems share half of what an order does, and move more or less by conversation."""
     every = {}
     for topic in range(conversations):
         shared, own = rng.normal(size=(300, 1)), rng.normal(size=(300, systems))

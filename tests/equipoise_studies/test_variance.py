@@ -1,4 +1,4 @@
-"""Guards models MD0 to MD3, Tukey's test and tiers: statsmodels and SciPy as the second opinion, edge cases."""
+"""Guards MD0 to MD3, Tukey's test, tiers: statsmodels and SciPy as second opinion, edge cases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def test_md0_agrees_with_statsmodels(missing: int) -> None:
             )
 
 
-TERMS = {  # the formulas that each design adds, one after another; b: the order, v: the utterance within its topic
+# the formulas that each design adds, in turn; b: the order, v: the utterance within its topic
+TERMS = {
     "MD1": ["C(topic)", "C(b)", "C(run)", "C(topic):C(run)"],
     "MD2": ["C(topic)", "C(v)", "C(b)", "C(run)", "C(topic):C(run)", "C(b):C(run)"],
     "MD3": ["C(topic)", "C(v)", "C(b)", "C(run)", "C(topic):C(run)", "C(topic):C(permutation)"],
@@ -47,7 +48,7 @@ TERMS = {  # the formulas that each design adds, one after another; b: the order
 
 
 def by_utterance(seed: int, sizes: list[int], models: int, missing: int) -> pd.DataFrame:
-    """Scores of every model on every utterance of the permutations of topics; some rows are taken out."""
+    """Scores of every model on every utterance of the topics' permutations; some rows are out."""
     rng = np.random.default_rng(seed)
     each = random_scores(seed, sizes, models).drop(columns="value")
     lengths = {f"t{number}": 2 + number % 2 for number in range(len(sizes))}

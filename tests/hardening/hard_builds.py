@@ -77,14 +77,14 @@ def test_a_full_disk_leaves_every_report_as_it_was(
 def test_a_read_only_disk_is_told_in_a_sentence(tmp_path: Path) -> None:
     ((said, wrong),) = told(tmp_path, "read-only", *mounted(tmp_path))
     assert (
-        said
-        == "cannot finish: reports/.equipoise/made: Read-only file system; every report is whole, old or new"
+        said == "cannot finish: reports/.equipoise/made: Read-only file system; "
+        "every report is whole, old or new"
     )
     assert wrong == []
 
 
 def test_what_a_killed_build_has_set_aside_comes_back(quick: Path) -> None:
-    """Variants too; but what has been made again since, or half of what was being removed, does not."""
+    """Variants too; but not what has been made again since, nor half of what was being removed."""
     reports, aside = quick / "reports", quick / "reports" / ".equipoise" / "aside"
     for name in ("one", "variants/two/size=5", "three"):
         (aside / name).mkdir(parents=True)

@@ -26,7 +26,7 @@ States = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class Clone:
-    """A small clone with a report in an old and a new state, and how long the build from one to the other takes."""
+    """A small clone with a report in an old and a new state, and the time a build between takes."""
 
     root: Path
     environment: dict[str, str]

@@ -1,4 +1,4 @@
-"""Guards what a score and a harvest leave when they are killed: every file old or new, and nothing else afterwards.
+"""Guards what a killed score or harvest leaves: every file old or new, and nothing else after.
 
 Killed right behind every rename; ``tox -e kills`` kills them at every other step and at random
 moments.
