@@ -3,11 +3,8 @@
 import hashlib
 import importlib
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
@@ -18,7 +15,7 @@ import nbformat
 import pytest
 
 from equipoise_compendium import build, notebooks, project, provenance, scaffold
-from small_repository import EMPTY_MANIFEST, TABLE, digest, notebook, put, record, script
+from small_repository import TABLE, digest, notebook, put, record, script
 
 
 def states(**options: Any) -> list[str]:
@@ -78,30 +75,6 @@ def test_notebooks_run_for_real(root: Path) -> None:
         manifest["versions"]
     )
     assert not list((root / "reports" / ".equipoise").iterdir())
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals of a process group are tried on POSIX only")
-def test_a_killed_build_leaves_reports_as_they_were(root: Path) -> None:
-    reports, started = root / "reports", root / "started"
-    (reports / "example").mkdir(parents=True)
-    put(
-        root,
-        TABLE,
-        f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(600)",
-        "report.finish()",
-    )
-    command = [sys.executable, "-m", "equipoise_cli", "build", "--force"]
-    (reports / "example" / "manifest.json").write_text(json.dumps(EMPTY_MANIFEST))
-    good = digest(reports)
-    running = subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL, start_new_session=True)
-    deadline = time.monotonic() + 120
-    while not started.exists() and time.monotonic() < deadline:
-        assert running.poll() is None
-        time.sleep(0.05)
-    os.killpg(running.pid, signal.SIGKILL)
-    running.wait()
-    assert started.exists()
-    assert digest(reports) == good
 
 
 # --- with a stand-in for papermill: what the build does with what notebooks leave ---
