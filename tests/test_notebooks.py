@@ -2,6 +2,7 @@
 
 import ast
 import json
+import sys
 from pathlib import Path
 
 import nbformat
@@ -17,6 +18,10 @@ SHIPPED = [name for name, book in NOTEBOOKS.items() if book.content.cells[0].id 
 """Those that `equipoise new` has not made: the rules of the house hold for them."""
 
 
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11),
+    reason="the committed reports are those of Python 3.11; sum() rounds otherwise from 3.12 on",
+)
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_notebook_runs_and_gives_the_committed_outputs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
