@@ -274,8 +274,7 @@ class _Experiences:
     """What the users have who leave at each rank, by attribute set and measure.
 
     ``by_measure`` has utilities, without an attribute set, and ``DistrSim-JSD`` and the like; each
-    is
-    shaped (runs, topics, ranks), NaN for topics that the attribute set leaves out. ``coverage``
+    is shaped (runs, topics, ranks), NaN for topics that the attribute set leaves out. ``coverage``
     says by attribute set of how many documents there is a membership, and with an empty name, of
     how many there is a judgement.
     """

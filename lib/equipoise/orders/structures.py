@@ -44,6 +44,19 @@ def _draw_below(bound: int, size: int, rng: np.random.Generator) -> Counts:
     return np.array([stream.randrange(bound) for _ in range(size)], dtype=object)
 
 
+def _distinct_ranks(bound: int, size: int, dtype: type, rng: np.random.Generator) -> Counts:
+    """Different integers from 0 to bound - 1, in random order; of any size if of type object."""
+    if dtype is np.int64:
+        ranks: Counts = rng.choice(bound, size=size, replace=False).astype(np.int64)
+        return ranks
+    drawn: dict[int, None] = {}
+    # Among so many a repetition is a wonder, and is drawn again.
+    while len(drawn) < size:
+        more = _draw_below(bound, size - len(drawn), rng)
+        drawn.update(dict.fromkeys(more.tolist()))
+    return np.array(list(drawn), dtype=object)
+
+
 @dataclass(frozen=True)
 class OrderScores:
     """What a conversation can score over all its valid orders, and orders of the extremes."""
@@ -239,23 +252,11 @@ class Structure(ABC):
         n_available = self.count - len(excluded)
         if size > n_available:
             raise ValueError(f"{size} different orders wanted, but there are only {n_available}")
-        ranks = self._distinct_ranks(n_available, size, rng)
+        ranks = _distinct_ranks(n_available, size, self._dtype, rng)
         # In ascending order, each excluded rank moves those at or above it by one.
         for excluded_rank in excluded:
             ranks[ranks >= excluded_rank] += 1
         return self.unrank(ranks)
-
-    def _distinct_ranks(self, bound: int, size: int, rng: np.random.Generator) -> Counts:
-        """Different integers from 0 to bound - 1, in random order."""
-        if self._dtype is np.int64:
-            ranks: Counts = rng.choice(bound, size=size, replace=False).astype(np.int64)
-            return ranks
-        drawn: dict[int, None] = {}
-        # Among so many a repetition is a wonder, and is drawn again.
-        while len(drawn) < size:
-            further = _draw_below(bound, size - len(drawn), rng)
-            drawn.update(dict.fromkeys(further.tolist()))
-        return np.array(list(drawn), dtype=object)
 
     def _draw(self, size: int, rng: np.random.Generator) -> Orders:
         return self.unrank(_draw_below(self.count, size, rng))
@@ -356,15 +357,3 @@ class GraphStructure(Structure):
         lacks_nothing = self._needs & ~masks[:, None] == 0
         follows: Booleans = not_uttered & lacks_nothing
         return follows
-
-    def _distinct_ranks(self, bound: int, size: int, rng: np.random.Generator) -> Counts:
-        """Different integers from 0 to bound - 1, in random order."""
-        if self._dtype is np.int64:
-            ranks: Counts = rng.choice(bound, size=size, replace=False).astype(np.int64)
-            return ranks
-        drawn: dict[int, None] = {}
-        # Among so many a repetition is a wonder, and is drawn again.
-        while len(drawn) < size:
-            more = _draw_below(bound, size - len(drawn), rng)
-            drawn.update(dict.fromkeys(more.tolist()))
-        return np.array(list(drawn), dtype=object)
