@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from tqdm import tqdm
 
 from equipoise.arrays import Integers
@@ -22,6 +24,7 @@ def descend(
     optimiser: Literal["adam", "adamw"] = "adamw",
     warm: int = 0,
     checkpoint: Path | None = None,
+    draws: np.random.Generator | None = None,
 ) -> list[float]:
     """Minimise with Adam or AdamW: linear warm-up, linear decay, gradients clipped at 1.
 
@@ -29,8 +32,8 @@ def descend(
     row numbers of every step. ``loss_of``: the loss of these rows. ``what``: label of the progress
     bar. ``rate``: the highest learning rate. ``warm``: steps of warm-up, by default a tenth of
     them. ``checkpoint``: a file to go on from, saved every 100 steps and at the end; it holds
-    tensors only and is never unpickled, and no random numbers but PyTorch's of the processor.
-    Returns the loss of each step.
+    tensors only and is never unpickled. ``draws``: what the loss draws from; with PyTorch's own,
+    its state is in the checkpoint. Returns the loss of each step.
     """
     torch = models_package("torch")
     module = torch.nn.ModuleList(modules)
@@ -44,7 +47,7 @@ def descend(
         saved = torch.load(checkpoint, weights_only=True, map_location=device)
         module.load_state_dict(saved["modules"])
         descent.load_state_dict(saved["optimiser"])
-        torch.set_rng_state(saved["random"].cpu())
+        _draw_on(torch, saved, draws)
         losses = saved["losses"].tolist()
 
     steps_left = range(len(losses), steps)
@@ -62,10 +65,32 @@ def descend(
             state = {
                 "modules": module.state_dict(),
                 "optimiser": descent.state_dict(),
-                "random": torch.get_rng_state(),
                 "losses": torch.tensor(losses, dtype=torch.float64),
+                **_drawing(torch, draws),
             }
             # Put in place whole, so that an interruption leaves the last good one.
             torch.save(state, checkpoint.with_suffix(".part"))
             checkpoint.with_suffix(".part").replace(checkpoint)
     return losses
+
+
+def _drawing(torch: Any, draws: np.random.Generator | None) -> dict[str, Any]:
+    """States of what is drawn from, each a tensor."""
+    states = {"random": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["random of the card"] = torch.cuda.get_rng_state()
+    if draws is not None:
+        # its state holds whole numbers of 128 bits, which no tensor takes
+        text = json.dumps(draws.bit_generator.state).encode()
+        states["draws"] = torch.tensor(list(text), dtype=torch.uint8)
+    return states
+
+
+def _draw_on(torch: Any, saved: dict[str, Any], draws: np.random.Generator | None) -> None:
+    """Put back the states that `_drawing` saved."""
+    torch.set_rng_state(saved["random"].cpu())
+    if "random of the card" in saved and torch.cuda.is_available():
+        torch.cuda.set_rng_state(saved["random of the card"].cpu())
+    if draws is not None:
+        text = bytes(saved["draws"].cpu().tolist())
+        draws.bit_generator.state = json.loads(text)

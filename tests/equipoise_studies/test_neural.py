@@ -218,3 +218,46 @@ def test_training_heads_alone_lowers_their_losses_and_leaves_the_encoder(folder:
     history = training.train_head(checkpoint, vectors, ids, rng, epochs=15, batch=3, rate=1e-2)
     assert np.mean(history[-5:]) < 0.8 * np.mean(history[:5])
     assert torch.equal(inner, checkpoint.model.bert.encoder.layer[0].output.dense.weight)
+
+
+def test_a_marker_stands_in_the_place_of_cls(folder: Path) -> None:
+    _, checkpoint, ids = loaded(folder)
+    marked = neural.log_probabilities(checkpoint, ids, marker=1)
+    for text, row in zip(ids, marked, strict=True):
+        alone = torch.tensor([[1, *text.tolist(), 3]])
+        with torch.inference_mode():
+            logits = checkpoint.model(input_ids=alone).logits[0, 0]
+        expected = torch.nn.functional.logsigmoid(logits).numpy()
+        np.testing.assert_allclose(row, expected, atol=1e-5)
+    assert not np.allclose(marked, neural.log_probabilities(checkpoint, ids))
+
+
+def test_training_tilde_the_authors_way_costs_nothing_for_what_is_not_asked(folder: Path) -> None:
+    """The first loss is that of the authors' formula, written out here for one batch."""
+    rng, checkpoint, ids = loaded(folder)
+    for module in checkpoint.model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    unasked = np.array([0, 1, 2, 3, 10])
+    asked = [token for token in range(len(WORDS)) if token not in unasked]
+    expected = 0.0
+    with torch.inference_mode():
+        for query, document in zip(ids, ids[::-1], strict=True):
+            for marker, source, target in ((1, document, query), (2, query, document)):
+                inputs = torch.tensor([[marker, *source.tolist(), 3]])
+                chances = torch.sigmoid(checkpoint.model(input_ids=inputs).logits[0, 0])
+                for token in asked:
+                    chance = float(chances[token])
+                    expected -= math.log(chance if token in target else 1 - chance)
+    losses = training.train_tilde(
+        checkpoint,
+        ids,
+        ids[::-1],
+        rng,
+        markers=(1, 2),
+        unasked=unasked,
+        epochs=1,
+        batch=len(ids),
+        rate=1e-3,
+    )
+    assert losses[0] == pytest.approx(expected / 2 / len(ids), rel=1e-4)

@@ -16,6 +16,7 @@ from equipoise_studies.query_by_example.tilde import (
     term_weights,
     tilde_query_likelihood,
     token_counts,
+    unasked_tokens,
 )
 
 VOCABULARY = 12
@@ -114,3 +115,19 @@ def test_expansion_lets_a_query_meet_a_document_without_its_words() -> None:
 def test_what_does_not_fit_is_refused(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()  # type: ignore[operator]
+
+
+def test_stop_words_and_symbols_are_not_asked_for() -> None:
+    tokens = ["[PAD]", "[CLS]", "the", "cat", "##the", "##s", "#", "?", "a_b", "x-1", "é", "we"]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    unasked = unasked_tokens(vocabulary, ["the", "we", "ourselves"])
+    names = [tokens[number] for number in unasked]
+    assert names == ["[PAD]", "[CLS]", "the", "##s", "#", "?", "é", "we"]
+    assert unasked_tokens({"cat": 0}, []).tolist() == []
+
+
+def test_expansion_leaves_out_what_is_not_asked_for() -> None:
+    logs = np.array([[-1.0, -2.0, -3.0, -4.0]])
+    assert expansion_terms(logs, [[0]], 3)[0].tolist() == [1, 2]
+    # it counts among the m, and is then left out, as in the authors' program
+    assert expansion_terms(logs, [[0]], 3, [1])[0].tolist() == [2]

@@ -88,3 +88,27 @@ def test_what_was_stopped_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     assert (
         descend([network], plan, stops, "t", rate=RATE, checkpoint=kept) == whole
     )  # no step is left
+
+
+def test_what_the_loss_draws_goes_on_too(tmp_path: Path) -> None:
+    """Negatives are drawn step by step: a stage that goes on draws what it would have drawn."""
+    plan = [ROWS[step % 12] for step in range(130)]
+
+    def run(stop_after: int | None, checkpoint: Path | None) -> list[float]:
+        network, loss_of = setting()
+        draws = np.random.default_rng(7)
+        calls = 0
+
+        def drawing(rows: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if stop_after is not None and calls > stop_after:
+                raise KeyboardInterrupt
+            return loss_of(rows) + loss_of(draws.integers(16, size=4))
+
+        return descend([network], plan, drawing, "t", rate=RATE, checkpoint=checkpoint, draws=draws)
+
+    whole = run(None, None)
+    with pytest.raises(KeyboardInterrupt):
+        run(110, tmp_path / "kept.pt")
+    assert run(None, tmp_path / "kept.pt") == whole

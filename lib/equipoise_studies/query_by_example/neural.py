@@ -163,16 +163,20 @@ def tokenise(tokenizer: Any, texts: Sequence[str], *, limit: int | None = None) 
     return [np.asarray(text.ids[:limit], dtype=np.int64) for text in encoded]
 
 
-def padded(tokenizer: Any, *parts: Texts) -> dict[str, torch.Tensor]:
-    """Padded ``[CLS] text [SEP]``, or ``[CLS] first [SEP] second [SEP]``, as encoders take them."""
+def padded(tokenizer: Any, *parts: Texts, marker: int | None = None) -> dict[str, torch.Tensor]:
+    """Padded ``[CLS] text [SEP]``, or ``[CLS] first [SEP] second [SEP]``, as encoders take them.
+
+    ``marker``: the token that stands in the place of [CLS].
+    """
     cls, sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+    beginning = cls if marker is None else marker
     rows: dict[str, list[torch.Tensor]] = {
         "input_ids": [],
         "token_type_ids": [],
         "attention_mask": [],
     }
     for texts in zip(*parts, strict=True):
-        ids, kinds = [cls], [0]
+        ids, kinds = [beginning], [0]
         for kind, text in enumerate(texts):
             ids += [*text.tolist(), sep]
             kinds += [kind] * (len(text) + 1)
@@ -185,7 +189,9 @@ def padded(tokenizer: Any, *parts: Texts) -> dict[str, torch.Tensor]:
     return inputs
 
 
-def _batches(tokenizer: Any, *parts: Texts) -> Iterator[tuple[Integers, dict[str, torch.Tensor]]]:
+def _batches(
+    tokenizer: Any, *parts: Texts, marker: int | None = None
+) -> Iterator[tuple[Integers, dict[str, torch.Tensor]]]:
     """Row numbers of texts of similar length, and what the encoder takes of them.
 
     The longest come first: little padding, and memory runs out at once or never.
@@ -195,7 +201,7 @@ def _batches(tokenizer: Any, *parts: Texts) -> Iterator[tuple[Integers, dict[str
     for start in tqdm(range(0, len(order), BATCH), desc="encoding", disable=None):
         rows = order[start : start + BATCH]
         batch = [[part[row] for row in rows] for part in parts]
-        yield rows, padded(tokenizer, *batch)
+        yield rows, padded(tokenizer, *batch, marker=marker)
 
 
 def cls_logits(checkpoint: Checkpoint, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -220,21 +226,25 @@ def term_weight(model: Projection, states: torch.Tensor) -> torch.Tensor:
 
 @_without_gradients
 def log_probabilities(
-    checkpoint: Checkpoint, documents: Texts, *, probability: str = "sigmoid"
+    checkpoint: Checkpoint,
+    documents: Texts,
+    *,
+    probability: str = "sigmoid",
+    marker: int | None = None,
 ) -> Floats32:
     r"""TILDE's documents: log-probabilities of all tokens to be asked for, in nats.
 
     .. math:: \log P_\theta(t | d) = \log \sigma(z_t) \quad\text{or}\quad z_t - \log \sum_u e^{z_u}
 
     ``probability``: "sigmoid", tokens independent of each other, as the authors' program and the
-    loss of training have it, or "softmax", one token drawn from the vocabulary. Returns ndarray,
-    shaped (documents, vocabulary).
+    loss of training have it, or "softmax", one token drawn from the vocabulary. ``marker``: the
+    token before a document, in the place of [CLS]. Returns ndarray, shaped (documents, vocabulary).
 
     thesis Eq. 2.1 and Figure 2.1, left.
     """
     logarithm = chosen(_LOGARITHMS, probability, "probability")
     table = np.empty((len(documents), checkpoint.vocabulary), dtype=np.float32)
-    for rows, inputs in _batches(checkpoint.tokenizer, documents):
+    for rows, inputs in _batches(checkpoint.tokenizer, documents, marker=marker):
         table[rows] = logarithm(cls_logits(checkpoint, inputs)).cpu().numpy()
     return table
 

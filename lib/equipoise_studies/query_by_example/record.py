@@ -197,7 +197,7 @@ class _Recorder:
         if self.collection is None or not weights.is_file():
             return self.work / "none"
         # What it is called, and how many seeds there are beside this one, changes no score.
-        settings = asdict(system) | {"label": "", "printed": "", "seeds": 0}
+        settings = _stated(asdict(system)) | {"label": "", "printed": "", "seeds": 0}
         expanding = None
         if system.expanded_by:
             expanding = asdict(self.study.systems[system.expanded_by])
@@ -255,7 +255,7 @@ class _Recorder:
         for name, system in study["systems"].items():
             if system["kind"] in LEARNED:
                 del system["label"], system["printed"], system["runs"]
-                requested["systems"][name] = system
+                requested["systems"][name] = _stated(system)
         return json.loads(json.dumps(requested))
 
     def _is_recorded(self) -> bool:
@@ -337,3 +337,10 @@ class _Recorder:
             ),
         }
         write_files(files)
+
+
+def _stated(system: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a system, without one that is off: it came later, and changes no record."""
+    if system["input"] == "plain":
+        del system["input"]
+    return system

@@ -109,7 +109,9 @@ class System:
     under a head that is trained; a frozen TILDE reads the mean of the token states. ``head``: how
     TILDE's is made ready: as it is; calibrated, so that each token begins as likely as it is
     common; or an identity, for a checkpoint without a head, calibrated. ``length``: tokens of a
-    document. ``expanded_by``: a TILDE whose ``terms`` most likely terms are appended. ``runs``: a
+    document. ``input``: plain, [CLS] before each text; or as the authors' program has it, token 1
+    before a document and token 2 before a query, and no stop words or symbols asked for.
+    ``expanded_by``: a TILDE whose ``terms`` most likely terms are appended. ``runs``: a
     run file. ``seeds``: those of the study, or only the first so many.
     """
 
@@ -123,6 +125,7 @@ class System:
     probability: Literal["sigmoid", "softmax"] = "sigmoid"
     precision: Literal["float32", "bfloat16"] = "float32"
     length: int = 510
+    input: Literal["plain", "authors"] = "plain"
     expanded_by: str = ""
     terms: int = 0
     runs: NamedFile | None = None
@@ -147,6 +150,13 @@ class System:
             )
         if self.encoder == "frozen" and (self.terms or self.kind not in ("tilde", "tildev2")):
             raise ValueError("an encoder is frozen under TILDE or TILDEv2, without expansion")
+        if self.input == "authors" and (
+            self.encoder == "frozen" or self.kind not in ("tilde", "tildev2")
+        ):
+            raise ValueError(
+                "the authors' input is that of a TILDE or TILDEv2 whose encoder is trained or as "
+                "it comes"
+            )
 
     @property
     def name(self) -> str:

@@ -14,7 +14,8 @@ Matching and Efficient Passage Expansion. arXiv:2108.08513.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -110,22 +111,42 @@ def matched_term_scores(queries: sparse.csr_array, documents: sparse.csr_array) 
     return scores
 
 
+def unasked_tokens(vocabulary: Mapping[str, int], stop_words: Iterable[str]) -> Integers:
+    """Tokens that the authors' TILDE asks no text for: stop words, symbols and the plural's s.
+
+    A stop word counts where it is one token; a symbol is a token with other signs than letters of
+    the Latin alphabet, digits, ``_`` and ``-``, such as [CLS].
+    """
+    unasked = {vocabulary[word] for word in stop_words if word in vocabulary}
+    for token, number in vocabulary.items():
+        continues_word = token.startswith("#") and len(token) > 1
+        if not continues_word and not re.fullmatch(r"[A-Za-z0-9_-]*", token):
+            unasked.add(number)
+    if "##s" in vocabulary:
+        unasked.add(vocabulary["##s"])
+    return np.array(sorted(unasked), dtype=np.int64)
+
+
 def expansion_terms(
-    log_probabilities: ArrayLike, texts: Sequence[ArrayLike], m: int
+    log_probabilities: ArrayLike,
+    texts: Sequence[ArrayLike],
+    m: int,
+    unasked: ArrayLike = (),
 ) -> list[Integers]:
     """The new ones among the m most likely terms of each document, most likely first.
 
     They are to be appended to it.
 
     ``log_probabilities`` (shaped (documents, vocabulary)): from TILDE; of equally likely terms the
-    smaller id is first. Fewer than m are added: those already in the document are not.
+    smaller id is first. Fewer than m are added: those already in the document are not, nor those
+    ``unasked`` for, as in the authors' program.
 
-    thesis section 2.3.4: m = 200 and 300. The authors' program also leaves out stop words and
-    symbols.
+    thesis section 2.3.4: m = 200 and 300.
     """
     likely = np.argsort(-np.asarray(log_probabilities), axis=1, kind="stable")[:, :m]
     # How many are new differs from document to document.
     new_terms = []
     for terms, text in zip(likely, texts, strict=True):
-        new_terms.append(terms[~np.isin(terms, text)])
+        is_new = ~np.isin(terms, text) & ~np.isin(terms, np.asarray(unasked, dtype=np.int64))
+        new_terms.append(terms[is_new])
     return new_terms

@@ -21,6 +21,7 @@ from numpy.random import Generator
 from safetensors.torch import load_model, save_model
 
 from equipoise.arrays import Floats, Integers
+from equipoise.files import read_text
 from equipoise_compendium import project
 from equipoise_compendium.writing import staging
 from equipoise_studies.query_by_example import neural, tilde, training
@@ -35,8 +36,18 @@ EXAMPLE = (
 )
 """Our own text, whose term weights are recorded for Figure 2.1."""
 
+DOCUMENT_MARKER, QUERY_MARKER = 1, 2
+"""Tokens [unused0] and [unused1] of BERT's vocabulary: the authors' [DOC] and [QRY]."""
+
 CHUNK = 2000
 """Documents whose probabilities of all tokens are in memory at once."""
+
+
+def stop_words() -> list[str]:
+    """The authors' stop words."""
+    path = project.data("studies", "query_by_example", "stop-words.txt")
+    lines = read_text(path).splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 class Trainer:
@@ -84,6 +95,10 @@ class Trainer:
         neural.seeded(self.seed * 1000, threads=self.study.threads)
         device, precision = self.study.device, self.system.precision
         self.checkpoint = neural.load_checkpoint(self.folder, device=device, precision=precision)
+        self.unasked = np.empty(0, dtype=np.int64)
+        if self.system.input == "authors":
+            vocabulary = self.checkpoint.tokenizer.get_vocab()
+            self.unasked = tilde.unasked_tokens(vocabulary, stop_words())
         self.projected: Any = None
         if self.system.kind in ("tildev2", "cross-encoder"):
             bias = 1.0 if self.system.kind == "tildev2" else 0.0
@@ -96,6 +111,10 @@ class Trainer:
         """Token ids of papers."""
         texts = list(self.texts[list(names)])
         return neural.tokenise(self.checkpoint.tokenizer, texts, limit=limit)
+
+    def _asked(self, texts: Sequence[Any]) -> list[Any]:
+        """Token ids without those that documents are not asked for."""
+        return [text[~np.isin(text, self.unasked)] for text in texts]
 
     # --- training
 
@@ -112,7 +131,9 @@ class Trainer:
                 load_model(self._module(), path)
                 note = json.loads(path.with_suffix(".json").read_text())
             else:
-                losses = self._learn(stage, part, rng, is_first=number == 0)
+                # A stage that was stopped goes on from here.
+                half_way = path.with_suffix(".pt")
+                losses = self._learn(stage, part, rng, half_way, is_first=number == 0)
                 tenth = max(1, len(losses) // 10)
                 mean_first, mean_last = np.mean(losses[:tenth]), np.mean(losses[-tenth:])
                 loss = [round(float(mean_first), 4), round(float(mean_last), 4)]
@@ -121,6 +142,7 @@ class Trainer:
                     save_model(self._module(), staged)
                     staged.replace(path)
                 path.with_suffix(".json").write_text(json.dumps(note))
+                half_way.unlink(missing_ok=True)
             self.steps[stage.pairs], self.loss[stage.pairs] = note["steps"], note["loss"]
 
     def _module(self) -> Any:
@@ -138,7 +160,7 @@ class Trainer:
     def _weights_path(self, stages: Sequence[Stage], part: Part) -> Path:
         """Where the weights after these stages are kept: named by all that they follow from."""
         system = asdict(self.system) | {"training": [asdict(stage) for stage in stages]}
-        shared = ("kind", "model", "training", "encoder", "head", "precision")
+        shared = ("kind", "model", "training", "encoder", "head", "precision", "input")
         basis: dict[str, Any] = {key: system[key] for key in shared}
         basis["seed"] = self.seed
         basis["weights"] = project.sha256(self.folder / "model.safetensors")
@@ -151,9 +173,12 @@ class Trainer:
         # No name of the system: systems that share stages share the weights.
         return self.work / f"weights-{self.system.kind}-{digest}.safetensors"
 
-    def _learn(self, stage: Stage, part: Part, rng: Generator, *, is_first: bool) -> list[float]:
-        """Train one stage; returns the loss of every step."""
-        schedule = {
+    def _learn(
+        self, stage: Stage, part: Part, rng: Generator, half_way: Path, *, is_first: bool
+    ) -> list[float]:
+        """Train one stage, or go on with it; returns the loss of every step."""
+        schedule: dict[str, Any] = {
+            "checkpoint": half_way,
             "epochs": stage.epochs,
             "batch": stage.batch,
             "rate": stage.rate,
@@ -187,6 +212,9 @@ class Trainer:
             sample = [*documents, *queries][::7]
             states = neural.hidden_states(self.checkpoint, sample)
             self._calibrate(np.stack([state[0] for state in states]), [*queries, *documents])
+        if self.system.input == "authors":
+            schedule["markers"] = (DOCUMENT_MARKER, QUERY_MARKER)
+            schedule["unasked"] = self.unasked
         return training.train_tilde(self.checkpoint, queries, documents, rng, **schedule)
 
     def _calibrate(self, vectors: Floats32, targets: Sequence[Any]) -> None:
@@ -236,8 +264,11 @@ class Trainer:
                 negatives.append(rng.choice(pools[row.task, row.query]))
         # A cross-encoder reads the query too, within its limit.
         limit = stage.length if self.system.kind == "cross-encoder" else None
+        query_ids = self._ids(queries, limit)
+        if self.system.kind == "tildev2":
+            query_ids = self._asked(query_ids)
         return training.Pairs(
-            self._ids(queries, limit),
+            query_ids,
             self._documents([*documents, *negatives], part, stage.length),
             np.arange(len(queries), 2 * len(queries))[:, np.newaxis],
         )
@@ -274,7 +305,9 @@ class Trainer:
         for start in range(0, len(names), CHUNK):
             chunk = slice(start, start + CHUNK)
             logs = expander.likelihoods(expander._ids(names[chunk], expander.system.length))
-            expansions += tilde.expansion_terms(logs, ids[chunk], self.system.terms)
+            expansions += tilde.expansion_terms(
+                logs, ids[chunk], self.system.terms, expander.unasked
+            )
         return expansions
 
     def _states(self, documents: Sequence[Any]) -> list[Any]:
@@ -307,7 +340,10 @@ class Trainer:
         if self.system.encoder == "frozen":
             vectors = self._vectors(documents)
             return neural.head_log_probabilities(self.checkpoint, vectors, probability=probability)
-        return neural.log_probabilities(self.checkpoint, documents, probability=probability)
+        marker = DOCUMENT_MARKER if self.system.input == "authors" else None
+        return neural.log_probabilities(
+            self.checkpoint, documents, probability=probability, marker=marker
+        )
 
     def _scored(self, part: Part) -> pd.DataFrame:
         """Scores of every pair of the part: ``task, query, document, score``."""
@@ -322,7 +358,8 @@ class Trainer:
             return pairs.assign(score=self._relevance(queries, documents, rows, columns))
 
         texts = self._documents(documents, part, self.system.length)
-        counts = tilde.token_counts(self._ids(queries), self.checkpoint.vocabulary)
+        query_ids = self._asked(self._ids(queries))
+        counts = tilde.token_counts(query_ids, self.checkpoint.vocabulary)
         scores = np.empty(len(pairs))
         for start in range(0, len(documents), CHUNK):
             in_chunk = (columns >= start) & (columns < start + CHUNK)

@@ -3,9 +3,9 @@ r"""Training of TILDE, TILDEv2 and the cross-encoder on pairs of a query and its
 Parts of one paper can be such a pair: no relevance judgement is needed. Given the seed, the number
 of threads and the versions, training gives the same weights. In every function the i-th query
 belongs to the i-th document (token ids, each short enough for the encoder), ``rng`` orders the
-batches and draws negatives, and ``**schedule`` is ``epochs``, ``batch``, ``rate`` and ``optimiser``
-of `descend`; the thesis trains 5 epochs, TILDE with a rate of 2e-5, TILDEv2 with 5e-6. Returned is
-the loss of every step, in nats.
+batches and draws negatives, and ``**schedule`` is ``epochs``, ``batch``, and ``rate``,
+``optimiser`` and ``checkpoint`` of `descend`; the thesis trains 5 epochs, TILDE with a rate of
+2e-5, TILDEv2 with 5e-6. Returned is the loss of every step, in nats.
 
 References
 ----------
@@ -54,7 +54,8 @@ def _descend(
 ) -> list[float]:
     """Minimise ``loss_of``, a loss of pairs by row numbers, of ``rows`` in all, with dropout."""
     trained = torch.nn.ModuleList(modules).train()
-    losses = descend(modules, batches(rows, batch, epochs, rng), loss_of, label, **options)
+    plan = batches(rows, batch, epochs, rng)
+    losses = descend(modules, plan, loss_of, label, draws=rng, **options)
     trained.eval()
     return losses
 
@@ -88,17 +89,33 @@ def calibrate_head(
         head.decoder.bias += log_odds.to(checkpoint.device) - mean
 
 
-def _set_loss(logits: torch.Tensor, targets: Texts) -> torch.Tensor:
-    """Binary cross-entropy of which tokens a text holds, in nats a text."""
+def _set_loss(
+    logits: torch.Tensor, targets: Texts, unasked: Integers | None = None
+) -> torch.Tensor:
+    """Binary cross-entropy of which tokens a text holds, in nats a text.
+
+    ``unasked``: tokens that are not expected, and whose probability costs nothing.
+    """
     membership = torch.zeros_like(logits)
     for row, target in enumerate(targets):
         membership[row, torch.from_numpy(np.unique(target)).to(logits.device)] = 1.0
+    weight = torch.ones(logits.shape[1], device=logits.device)
+    if unasked is not None:
+        weight[torch.from_numpy(unasked).to(logits.device)] = 0.0
     cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
-    return cross_entropy(logits, membership, reduction="sum") / len(targets)
+    return cross_entropy(logits, membership, weight=weight, reduction="sum") / len(targets)
 
 
 def train_tilde(
-    checkpoint: Checkpoint, queries: Texts, documents: Texts, rng: Generator, **schedule: Any
+    checkpoint: Checkpoint,
+    queries: Texts,
+    documents: Texts,
+    rng: Generator,
+    /,
+    *,
+    markers: tuple[int, int] | None = None,
+    unasked: Integers | None = None,
+    **schedule: Any,
 ) -> list[float]:
     r"""Fine-tune a masked-language model to tell from a document's [CLS] the tokens of its query.
 
@@ -107,28 +124,32 @@ def train_tilde(
         + \sum_{t \notin q_b} \log(1 - \sigma(z_{bt})) \Bigr)
 
     The query also predicts the document's tokens, as in the authors' bi-directional loss: the mean
-    of both counts.
+    of both counts. ``markers``: tokens before a document and before a query, in the place of [CLS].
+    ``unasked``: tokens that neither is asked for.
 
     thesis sections 2.2.2 and 2.3.6.
     """
     model = checkpoint.model
 
+    document_marker, query_marker = markers or (None, None)
+
     # Either text predicts the other's tokens.
-    def loss_from(sources: Texts, targets: Texts) -> torch.Tensor:
-        inputs = neural.padded(checkpoint.tokenizer, sources)
-        return _set_loss(neural.cls_logits(checkpoint, inputs), targets)
+    def loss_from(sources: Texts, marker: int | None, targets: Texts) -> torch.Tensor:
+        inputs = neural.padded(checkpoint.tokenizer, sources, marker=marker)
+        return _set_loss(neural.cls_logits(checkpoint, inputs), targets, unasked)
 
     def loss_of(rows: Integers) -> torch.Tensor:
         batch_queries = [queries[row] for row in rows]
         batch_documents = [documents[row] for row in rows]
-        of_queries = loss_from(batch_documents, batch_queries)
-        return (of_queries + loss_from(batch_queries, batch_documents)) / 2
+        of_queries = loss_from(batch_documents, document_marker, batch_queries)
+        of_documents = loss_from(batch_queries, query_marker, batch_documents)
+        return (of_queries + of_documents) / 2
 
     return _descend([model], len(queries), loss_of, rng, "TILDE", **schedule)
 
 
 def train_head(
-    checkpoint: Checkpoint, vectors: Floats32, targets: Texts, rng: Generator, **schedule: Any
+    checkpoint: Checkpoint, vectors: Floats32, targets: Texts, rng: Generator, /, **schedule: Any
 ) -> list[float]:
     """Train TILDE's head alone, on vectors of an encoder left as it is.
 
