@@ -25,6 +25,9 @@ from equipoise_studies.query_by_example.data import TASK_NAMES, QueryByExample
 TASKS = tuple(TASK_NAMES)
 """The four tasks, in the order of the thesis's tables."""
 
+FEWEST_QUERIES, MOST_QUERIES = 900, 1100
+"""What "about 1,000" test queries may be."""
+
 
 def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExample:
     """Load SciDocs' tasks of query by example from the folder that SciDocs publishes.
@@ -55,6 +58,31 @@ def load_scidocs(folder: Path, *, tasks: Iterable[str] = TASKS) -> QueryByExampl
         papers.append((document, record["title"], record.get("abstract") or ""))
     problems.refuse()
     return QueryByExample.of(papers=papers, judgements=judgements, splits=splits)
+
+
+def other_than_scidocs(folder: Path) -> str:
+    """What tells a folder in SciDocs's form from SciDocs itself; empty where nothing does.
+
+    Of each task SciDocs has about 1,000 test queries, each with up to 5 relevant papers and 25
+    others (thesis section 2.3.1; SciDocs's own paper has 1,000 of each but for a few that were
+    dropped).
+    """
+    judgements = _judgements(folder, TASKS)
+    test = judgements[judgements["part"] == "test"]
+    for task in TASKS:
+        of_task = test[test["task"] == task]
+        queries = of_task["query"].nunique()
+        if not FEWEST_QUERIES <= queries <= MOST_QUERIES:
+            return f"{queries:,} test queries of {task}, where SciDocs has about 1,000"
+        of_queries = of_task.groupby("query")["grade"]
+        relevant = int(of_queries.agg(lambda grades: (grades > 0).sum()).max())
+        candidates = int(of_queries.size().max())
+        if relevant > 5 or candidates > 30:
+            return (
+                f"up to {candidates} candidates a query of {task}, {relevant} relevant, "
+                "where SciDocs has up to 30, 5 relevant"
+            )
+    return ""
 
 
 def _judgements(folder: Path, tasks: Iterable[str]) -> pd.DataFrame:

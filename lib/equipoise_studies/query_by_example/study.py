@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -13,12 +14,13 @@ import pandas as pd
 from equipoise.loaders.trec import read_run
 from equipoise.problems import refused
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.report import Basis
 from equipoise_studies.config import ChapterConfig, NamedFile, recorded, settings
 from equipoise_studies.query_by_example import facts
 from equipoise_studies.query_by_example.csfcube import load_csfcube, load_specter
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample
 from equipoise_studies.query_by_example.facts import CollectionFacts
-from equipoise_studies.query_by_example.scidocs import load_scidocs
+from equipoise_studies.query_by_example.scidocs import load_scidocs, other_than_scidocs
 from equipoise_studies.recording import read_settings
 from equipoise_studies.systems.tokenisation import ANALYSERS
 
@@ -58,6 +60,13 @@ class Source:
             raise ValueError(
                 f"a share of dev queries to train on lies in [0, 1), found {self.trained_on}"
             )
+
+    @cached_property
+    def is_not_scidocs(self) -> str:
+        """What tells the folder from SciDocs's; empty where nothing does, or it is not there."""
+        if self.folder is None or self.kind == "csfcube" or not self.folder.is_dir():
+            return ""
+        return other_than_scidocs(self.folder)
 
     @property
     def about(self) -> str:
@@ -230,6 +239,16 @@ class Study(ChapterConfig):
                 f"{name} is trained on judgements: say which share of the dev queries (trained_on)"
             )
 
+    @property
+    def basis(self) -> Basis:
+        """Whether its numbers are compared with the printed ones: not those of another collection.
+
+        A folder in SciDocs's form is not SciDocs for that.
+        """
+        if self.collection.is_not_scidocs:
+            return "replica"
+        return super().basis
+
     # --- names
 
     def called(self, printed: str) -> str:
@@ -305,8 +324,13 @@ class Study(ChapterConfig):
     def compared(self, table: pd.DataFrame, keys: tuple[str, ...] = ("model",)) -> dict[str, Any]:
         """What `Report.table` takes of a table that is held against the printed one."""
         options = {"ours": table, "basis": self.basis, "data": self.collection.about}
-        if self.stands_for == "replica":
+        if self.collection.is_not_scidocs:
+            options["data"] = f"a folder in SciDocs's form: {self.collection.is_not_scidocs}"
+        if self.basis == "replica":
             return options | {"digits": 3}
+        # The letters of rows would agree with any table.
+        columns = [column for column in table.columns if str(column).endswith(("MAP", "nDCG"))]
+        options["columns"] = columns
         # The config gives MAP as a fraction, tables print it in per cent.
         tolerance = {}
         for column in map(str, table.columns):
