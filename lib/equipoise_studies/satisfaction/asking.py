@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from equipoise_studies.satisfaction.prompts import LabelAnswer, label_in
 from equipoise_studies.systems import endpoint as chat
@@ -18,6 +18,8 @@ LIKELIEST = 40
 PROMPTS_AT_ONCE = 16
 LABEL_TOKENS = 16
 """Most tokens of an answer that is a label."""
+
+Answers = Literal["words", "first token"]
 
 Label = Callable[[Sequence[str]], list[LabelAnswer]]
 """Takes prompts that begin alike, and returns what each is labelled."""
@@ -102,11 +104,28 @@ class Reader(LocalModel):
 
     def written(self, text: str, most: int) -> str:
         """The likeliest answer to a message, of at most so many tokens."""
+        generated, _ = self._generated(text, most)
+        return str(self.tokens.decode(generated, skip_special_tokens=True))
+
+    def labelled(self, text: str, most: int) -> LabelAnswer:
+        """The likeliest answer to a message, with the token at which its label begins."""
+        generated, log_probabilities = self._generated(text, most)
+        special = set(self.tokens.all_special_ids)
+        written = []
+        for token, log_probability in zip(generated, log_probabilities, strict=True):
+            if token not in special:
+                written.append((str(self.tokens.decode([token])), log_probability))
+        # Read from the tokens themselves, so that places in the text are theirs.
+        words = "".join(token for token, _ in written)
+        return _label_answer(words, written)
+
+    def _generated(self, text: str, most: int) -> tuple[list[int], list[float]]:
+        """The likeliest next tokens, one by one, and the log-probability of each."""
         prompt = self.prompt(_message(text))
         with self.torch.inference_mode():
             self._read(prompt[:-1])
             tokens = self.tensor([prompt])
-            generated = self.network.generate(
+            output = self.network.generate(
                 tokens,
                 attention_mask=self.torch.ones_like(tokens),
                 past_key_values=deepcopy(self.cache),
@@ -116,37 +135,58 @@ class Reader(LocalModel):
                 temperature=None,
                 top_p=None,
                 top_k=None,
+                output_logits=True,
+                return_dict_in_generate=True,
             )
-        return str(self.tokens.decode(generated[0, len(prompt) :], skip_special_tokens=True))
+        generated = output.sequences[0, len(prompt) :].tolist()
+        log_probabilities = []
+        for token, logits in zip(generated, output.logits, strict=True):
+            of_token = self.torch.log_softmax(logits[0].float(), dim=-1)[token]
+            log_probabilities.append(float(of_token))
+        return generated, log_probabilities
 
 
-def _label_answer(answer: Answer) -> LabelAnswer:
-    """What an endpoint answered, with the token at which the label begins."""
-    label = label_in(answer.text)
+def _label_answer(text: str, written: Sequence[tuple[str, float | None]]) -> LabelAnswer:
+    """What a model answered, with the token at which the label begins.
+
+    ``written``: the tokens with their log-probabilities, as far as these are known.
+    """
+    label = label_in(text)
     if label is None:
-        return LabelAnswer(answer.text, {})
+        return LabelAnswer(text, {})
     label_start = label[1]
     token_end = 0
-    for token, log_probability in answer.written:
+    for token, log_probability in written:
         token_end += len(token)
         if token_end > label_start:
             likely = {} if log_probability is None else {token: log_probability}
-            return LabelAnswer(answer.text, likely, alone=True)
-    return LabelAnswer(answer.text, {})
+            return LabelAnswer(text, likely, alone=True)
+    return LabelAnswer(text, {})
 
 
 @contextmanager
 def open_model(
-    model: str, endpoint: str, device: Device, models: Path | None
+    model: str,
+    endpoint: str,
+    device: Device,
+    models: Path | None,
+    answers: Answers = "words",
 ) -> Iterator[tuple[Label, Write]]:
-    """A model to be asked; temperature 0 throughout."""
+    """A model to be asked; temperature 0 throughout.
+
+    ``answers``: whether a model on this machine is read by what it writes, as one behind an
+    endpoint is, or by its likeliest first tokens, which takes a fraction of the time.
+    """
     if not endpoint:
         reader = Reader.load((models or Path()) / model, device=device)
 
-        def label_here(prompts: Sequence[str]) -> list[LabelAnswer]:
+        def by_words(prompts: Sequence[str]) -> list[LabelAnswer]:
+            return [reader.labelled(prompt, LABEL_TOKENS) for prompt in prompts]
+
+        def by_first_token(prompts: Sequence[str]) -> list[LabelAnswer]:
             return [LabelAnswer("", likely) for likely in reader.first_tokens(prompts)]
 
-        yield label_here, reader.written
+        yield by_words if answers == "words" else by_first_token, reader.written
         return
 
     served_model = Endpoint(endpoint, model)
@@ -158,7 +198,11 @@ def open_model(
             return chat.ask_patiently(client, served_model, sampling, messages, logprobs=True)[0]
 
         def label(prompts: Sequence[str]) -> list[LabelAnswer]:
-            return [_label_answer(ask(prompt, LABEL_TOKENS)) for prompt in prompts]
+            labels = []
+            for prompt in prompts:
+                answer = ask(prompt, LABEL_TOKENS)
+                labels.append(_label_answer(answer.text, answer.written))
+            return labels
 
         def write(prompt: str, tokens: int) -> str:
             return ask(prompt, tokens).text

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from equipoise_compendium.printed import printed_table
 from equipoise_studies.satisfaction.annotation import Annotations
 from equipoise_studies.satisfaction.data import COLLECTIONS
 from equipoise_studies.satisfaction.study import Study
@@ -131,13 +132,7 @@ def scores(study: Study, replica: pd.DataFrame, derived: pd.DataFrame) -> dict[s
     table = table.assign(**{"test data": test_data})
     wide = table.pivot_table(index=keys, columns="collection", values=["Acc", "P", "R", "F1"])
     wide.columns = [f"{name} {score}" for score, name in wide.columns]
-    return {
-        "ours": wide.reset_index(),
-        "data": "the estimators of the study",
-        "keys": keys,
-        "basis": study.basis,
-        "tolerance": study.tolerance,
-    }
+    return _beside_printed("thesis/table-3.6", wide.reset_index(), keys, study, study.tolerance)
 
 
 def shared(study: Study, index: pd.DataFrame, replica: pd.DataFrame) -> dict[str, Any]:
@@ -158,12 +153,26 @@ def shared(study: Study, index: pd.DataFrame, replica: pd.DataFrame) -> dict[str
         index, on=["collection", "run"]
     )
     wide = best.pivot_table(index="model", columns="collection", values="JSI")
+    table = wide.rename_axis(columns=None).reset_index()
+    return _beside_printed("thesis/table-3.7", table, ["model"], study, study.tolerance / 100)
+
+
+def _beside_printed(
+    artefact: str, table: pd.DataFrame, keys: list[str], study: Study, tolerance: float
+) -> dict[str, Any]:
+    """What `Report.table` takes of a study's table: printed rows without an estimator are empty."""
+    printed_keys = printed_table(artefact)[keys]
+    rows = pd.concat([printed_keys, table[keys]]).drop_duplicates()
+    models = printed_keys["model"].drop_duplicates()
+    absent = models[~models.isin(table["model"])].tolist()
+    note = f"no estimator stands for {', '.join(absent)}" if absent else ""
     return {
-        "ours": wide.rename_axis(columns=None).reset_index(),
+        "ours": rows.merge(table, how="left", on=keys).fillna(""),
         "data": "the estimators of the study",
-        "keys": ["model"],
+        "keys": keys,
         "basis": study.basis,
-        "tolerance": study.tolerance / 100,
+        "tolerance": tolerance,
+        "note": note,
     }
 
 

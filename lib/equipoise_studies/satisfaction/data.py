@@ -316,7 +316,7 @@ def predictions(collections: Iterable[Collection], paths: Mapping[str, Path]) ->
     ``collections``: those that they are about; predictions of other responses are refused.
     ``paths``: the file of each system, with its settings beside it in ``settings``. Returns:
     `PREDICTION_COLUMNS`, where ``world`` is "valid", "Main" or that of the turned samples and
-    ``dissatisfaction`` is the probability, from 0 to 1.
+    ``dissatisfaction`` is the probability, from 0 to 1, NaN where an answer held no label.
     """
     digests = {collection.name: collection.digest() for collection in collections}
     tables = []
@@ -332,8 +332,11 @@ def predictions(collections: Iterable[Collection], paths: Mapping[str, Path]) ->
             raise ValueError(
                 f"{system} labelled other last responses of {', '.join(stale)}: record anew"
             )
-    table = pd.concat(tables, ignore_index=True).astype({"dissatisfaction": "float64"})
-    in_range = table["dissatisfaction"].between(0, 1).all()
+    table = pd.concat(tables, ignore_index=True)
+    is_answered = table["dissatisfaction"] != ""
+    probabilities = table["dissatisfaction"].where(is_answered, "nan").astype("float64")
+    table["dissatisfaction"] = probabilities
+    in_range = probabilities[is_answered].between(0, 1).all()
     if not in_range or table.duplicated(PREDICTION_COLUMNS[:-1]).any():
         raise ValueError(
             "recorded predictions are probabilities, one for each sample of a system and setup"

@@ -66,7 +66,8 @@ def label_probability(answer: LabelAnswer) -> float:
     where D and S hold the likeliest tokens that the one label begins with and the other does not,
     whatever quotation marks stand before it. Where only the token that was written is known, P is
     1/2 + p/2 or 1/2 - p/2: on the side of the label written, the farther the likelier it was; and 1
-    or 0 where not even that is known. Returns: from 0 to 1; 0.5 where there is no label.
+    or 0 where not even that is known. Returns: from 0 to 1; NaN where there is no label, which is
+    no answer.
     """
     if answer.alone or not answer.likely:
         return _written_label_probability(answer)
@@ -78,7 +79,7 @@ def label_probability(answer: LabelAnswer) -> float:
                 sums[label] += math.exp(log_probability)
     total = sum(sums.values())
     if not total:
-        return 0.5
+        return math.nan
     return sums["Dissatisfied"] / total
 
 
@@ -86,7 +87,7 @@ def _written_label_probability(answer: LabelAnswer) -> float:
     """`label_probability` of an answer of which only what was written is known."""
     label = label_in(answer.text)
     if label is None:
-        return 0.5
+        return math.nan
     # Without log-probabilities the label counts as certain.
     confidence = 1.0
     if answer.likely:

@@ -302,6 +302,11 @@ class _Recorder:
         options = asdict(estimator)
         for option in MAY_CHANGE:
             del options[option]
+        # How a model on this machine is read came later: older records are by first tokens, and
+        # nothing else is read in two ways.
+        is_local = estimator.kind == "few-shot" and not estimator.endpoint
+        if not is_local or estimator.answers == "first token":
+            del options["answers"]
         training = options["training"] or {}
         # An option that is off may be added later without a new record.
         options["training"] = {option: value for option, value in training.items() if value}
@@ -375,7 +380,7 @@ class _Recorder:
         prompt = read_prompt(estimator.prompt, [INPUT, *EXAMPLES])
         examples = example_dialogues(collection)
         model = estimator.model, estimator.endpoint, estimator.device, self.models
-        with open_model(*model) as (label, _):
+        with open_model(*model, estimator.answers) as (label, _):
             groups = samples.groupby("dialogue", sort=False)
             title = f"few-shot, {collection.name}"
             for _, group in tqdm(groups, desc=title, unit="dialogue", mininterval=10):

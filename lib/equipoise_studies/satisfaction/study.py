@@ -14,6 +14,7 @@ from equipoise_compendium.report import Basis
 from equipoise_studies.config import ChapterConfig, NamedFile, recorded, settings
 from equipoise_studies.satisfaction import data
 from equipoise_studies.satisfaction.annotation import Annotations, items_of, items_of_facts
+from equipoise_studies.satisfaction.asking import Answers
 from equipoise_studies.satisfaction.data import COLLECTIONS, FILES, Collection, Level
 from equipoise_studies.satisfaction.prompts import INPUT, read_prompt
 from equipoise_studies.systems.encoders import Precision
@@ -131,8 +132,8 @@ class Estimator:
     ``up_sampling``: how often a dissatisfied sample is trained on. ``under_sampling``: whether it
     is trained once with as many satisfied samples as dissatisfied ones, too. ``prompt``: a text
     with ``{Example Dialogue 1}``, ``{Example Dialogue 2}`` and ``{Input Dialogue}``. ``dialogues``:
-    of each collection, drawn by seed, that a few-shot estimator labels; 0 for all. ``printed``: its
-    model in Table 3.6.
+    of each collection, drawn by seed, that a few-shot estimator labels; 0 for all. ``answers``: how
+    a few-shot model on this machine is read. ``printed``: its model in Table 3.6.
     """
 
     kind: Literal["few-shot", "encoder", "hawkes"]
@@ -143,6 +144,7 @@ class Estimator:
     exchanges: int = 0
     prompt: NamedFile | None = None
     dialogues: int = 0
+    answers: Answers = "words"
     training: Training | None = None
     up_sampling: tuple[int, ...] = (1,)
     under_sampling: bool = False
@@ -158,6 +160,11 @@ class Estimator:
             raise ValueError(f"{self.kind} has a model")
         if not few_shot and (self.endpoint or self.dialogues):
             raise ValueError("an endpoint, and a number of dialogues, are for few-shot estimators")
+        if self.kind == "hawkes" and self.printed == "ASAP":
+            raise ValueError(
+                "ASAP fine-tunes BERT with its Hawkes process: this one, whose exchanges are not "
+                "learned, is not held against its printed cells"
+            )
         if self.kind == "hawkes" and self.device != "cpu":
             raise ValueError("a Hawkes process is fitted on the processor")
         if not self.up_sampling or min(self.up_sampling) < 1:

@@ -175,14 +175,13 @@ def of_ends(curves: pd.DataFrame) -> str:
 
 def of_undecided(recorded: pd.DataFrame) -> str:
     """How many answers of few-shot estimators held no label."""
-    # An answer without a label is recorded as 1/2 (see prompts.label_probability).
     few_shot_scores = recorded.loc[recorded["setup"] == "Few-shot", "dissatisfaction"]
-    n_undecided = int((few_shot_scores == 0.5).sum())
+    n_undecided = int(few_shot_scores.isna().sum())
     if not n_undecided:
         return "Every answer of a few-shot estimator held a label."
     return (
-        f"{n_undecided:,} answers of few-shot estimators held no label, and count as dissatisfied "
-        "at the threshold of 0.5."
+        f"{n_undecided:,} of {len(few_shot_scores):,} answers of few-shot estimators held no "
+        "label: these are no answers, and count neither as satisfied nor as dissatisfied."
     )
 
 
