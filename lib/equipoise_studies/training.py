@@ -25,6 +25,8 @@ def descend(
     warm: int = 0,
     checkpoint: Path | None = None,
     draws: np.random.Generator | None = None,
+    constant: bool = False,
+    after: Callable[[int], None] | None = None,
 ) -> list[float]:
     """Minimise with Adam or AdamW: linear warm-up, linear decay, gradients clipped at 1.
 
@@ -33,7 +35,8 @@ def descend(
     bar. ``rate``: the highest learning rate. ``warm``: steps of warm-up, by default a tenth of
     them. ``checkpoint``: a file to go on from, saved every 100 steps and at the end; it holds
     tensors only and is never unpickled. ``draws``: what the loss draws from; with PyTorch's own,
-    its state is in the checkpoint. Returns the loss of each step.
+    its state is in the checkpoint. ``constant``: the rate neither rises nor falls. ``after``:
+    called after each step with the number of steps done. Returns the loss of each step.
     """
     torch = models_package("torch")
     module = torch.nn.ModuleList(modules)
@@ -54,13 +57,15 @@ def descend(
     for step in tqdm(steps_left, desc=what, initial=len(losses), total=steps, mininterval=10):
         rising = (step + 1) / warm
         falling = (steps - step) / max(1, steps - warm)
-        descent.param_groups[0]["lr"] = rate * min(rising, falling)
+        descent.param_groups[0]["lr"] = rate if constant else rate * min(rising, falling)
         loss = loss_of(plan[step])
         descent.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         descent.step()
         losses.append(float(loss.detach()))
+        if after is not None:
+            after(step + 1)
         if checkpoint and ((step + 1) % 100 == 0 or step + 1 == steps):
             state = {
                 "modules": module.state_dict(),

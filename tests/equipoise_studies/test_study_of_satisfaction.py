@@ -429,6 +429,11 @@ def test_checkpoints_made_on_the_spot_are_trained_and_asked(
     estimators = {
         "encoder": trained | {"kind": "encoder", "under_sampling": True},
         "states": trained | {"kind": "hawkes", "up_sampling": [1, 10, 20]},
+        "ratings": trained
+        | {
+            "kind": "encoder",
+            "training": {"epochs": 1, "length": 32, "program": "uss", "utterance": 8},
+        },
         "few-shot": own["few-shot"] | {"endpoint": "", "model": "chat", "dialogues": 2},
     }
     changes = {"counterfactuals": "swapped", "writer": None, "estimators": estimators}

@@ -112,3 +112,20 @@ def test_what_the_loss_draws_goes_on_too(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(110, tmp_path / "kept.pt")
     assert run(None, tmp_path / "kept.pt") == whole
+
+
+def test_a_constant_rate_stays_and_each_step_is_told() -> None:
+    network, loss_of = setting()
+    told: list[int] = []
+    rates: list[float] = []
+    step = torch.optim.AdamW.step
+
+    def noted(self: Any, *arguments: Any, **options: Any) -> Any:
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", noted)
+        descend([network], list(ROWS), loss_of, "t", rate=RATE, constant=True, after=told.append)
+    assert rates == [RATE] * 12
+    assert told == list(range(1, 13))

@@ -46,6 +46,7 @@ from equipoise_studies.satisfaction.prompts import (
     read_prompt,
     response_in,
 )
+from equipoise_studies.satisfaction.rating_encoder import fine_tune_rating_encoder
 from equipoise_studies.satisfaction.study import NOTEBOOK, Estimator, Study, Training, Writer
 from equipoise_studies.satisfaction.systems import (
     fine_tune_encoder,
@@ -425,6 +426,23 @@ class _Recorder:
         # An encoder takes hours: it keeps a checkpoint on the way.
         self.work.mkdir(parents=True, exist_ok=True)
         setup_in_file_name = setup.replace(" ", "-").replace("/", "")
+        checkpoint = self.work / f"{system}-{collection.name}-{setup_in_file_name}.pt"
+        if training.program:
+            return fine_tune_rating_encoder(
+                folder,
+                train,
+                collection.part("valid"),
+                samples,
+                times=times,
+                epochs=training.epochs,
+                batch=training.batch,
+                rate=training.rate,
+                utterance=training.utterance,
+                length=training.length,
+                seed=SEED,
+                checkpoint=checkpoint,
+                device=estimator.device,
+            )
         return fine_tune_encoder(
             folder,
             _contexts(train, estimator),
@@ -437,7 +455,7 @@ class _Recorder:
             rate=training.rate,
             precision=training.precision,
             seed=SEED,
-            checkpoint=self.work / f"{system}-{collection.name}-{setup_in_file_name}.pt",
+            checkpoint=checkpoint,
             device=estimator.device,
         )
 

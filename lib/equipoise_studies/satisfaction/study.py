@@ -105,7 +105,8 @@ class Training:
 
     ``epochs``: passes over the training samples, up-sampled ones included; or else ``steps``.
     ``length``: tokens kept, from the end. ``precision``: of an encoder's states. ``width``:
-    dimensions of an exchange. ``penalty``: of the squared weights.
+    dimensions of an exchange. ``penalty``: of the squared weights. ``program``: an encoder is
+    trained as that of item uss is (`rating_encoder`), of each utterance ``utterance`` tokens.
     """
 
     epochs: int = 0
@@ -116,10 +117,18 @@ class Training:
     precision: Precision = "float32"
     width: int = 128
     penalty: float = 1e-4
+    program: Literal["", "uss"] = ""
+    utterance: int = 0
 
     def __post_init__(self) -> None:
         if bool(self.epochs) == bool(self.steps):
             raise ValueError("training lasts some epochs, or else some steps")
+        if (self.program == "uss") != bool(self.utterance) or (self.program and not self.epochs):
+            raise ValueError(
+                "the program of item uss, and no other training, cuts utterances; it takes epochs"
+            )
+        if self.program and self.precision != "float32":
+            raise ValueError("the program of item uss computes in float32")
 
 
 @settings
@@ -165,6 +174,10 @@ class Estimator:
                 "ASAP fine-tunes BERT with its Hawkes process: this one, whose exchanges are not "
                 "learned, is not held against its printed cells"
             )
+        if self.training is not None and self.training.program and self.kind != "encoder":
+            raise ValueError("the program of item uss trains an encoder")
+        if self.training is not None and self.training.program and self.exchanges:
+            raise ValueError("the program of item uss reads whole dialogues, from their end")
         if self.kind == "hawkes" and self.device != "cpu":
             raise ValueError("a Hawkes process is fitted on the processor")
         if not self.up_sampling or min(self.up_sampling) < 1:
