@@ -280,6 +280,14 @@ def test_a_comparison_has_it_all_and_keeps_groups_apart() -> None:
         compare_systems(scores)
 
 
+def test_a_small_difference_says_which_run_is_better() -> None:
+    """The first run of a pair, by name, is the better one by less than 1."""
+    rng = np.random.default_rng(13)
+    values = rng.random((30, 1)) + np.array([0.3, 0.0]) + rng.normal(scale=0.01, size=(30, 2))
+    board = compare_systems(tidy(values), resamples=999).leaderboard
+    assert board[["run", "better_than"]].to_numpy().tolist() == [["r0", "r1"], ["r1", ""]]
+
+
 # --- measures -------------------------------------------------------------------------------------
 
 
