@@ -87,6 +87,9 @@ def test_every_style_is_scored_as_the_brackets_of_the_thesis(style: str) -> None
             "[1] [2] [3] [4, 5] [6]",
         ),
         ("paren", "it ( 1 and 2 ), ()", "[1, 2]"),
+        ("paren", "(1, 2, and 3) (4, & 5) (6 and) (7,, 8)", "[1, 2, 3] [4, 5]"),
+        ("superscript", "the city's³. the boys’² and x² of s³", "[3] [2]"),
+        ("doc", "[doc 1, 2, and 3] [doc 4, and doc 5]", "[1, 2, 3] [4, 5]"),
         (
             "superscript",
             "Wales¹ and² it ³, ¹² words⁴,⁵ and⁶⁻⁸ in 1998⁹",
