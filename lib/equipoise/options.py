@@ -483,15 +483,12 @@ Magnitude = Annotated[
     ),
 ]
 Towards = Annotated[
-    int,
-    Ge(0),
-    Option("Group that ARB is positive for: its place in the order of the groups, from 0."),
+    str, Option("Group that ARB is positive for.  [the second by name]", form="GROUP")
 ]
 Against = Annotated[
-    int,
-    Ge(0),
-    Option("Group that ARB is negative for: its place in the order of the groups, from 0."),
+    str, Option("Group that ARB is negative for.  [the first by name]", form="GROUP")
 ]
+GroupPlace = Annotated[int, Ge(0), Option("Place of a group in the order of the groups, from 0.")]
 Background = Annotated[
     Literal["collection", "own"],
     Option(
