@@ -144,9 +144,30 @@ def test_both_forms_of_qrels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("query-id\tcorpus-id\tscore", "q::2\td1\t1"),  # BEIR, MTRAG
+        ("#query_id #0 #passage_id #relevance", "q::2 0 d1 1"),  # CaSE
+        ("\ufeffTopic Iteration DocID Relevance\r", "q::2 0 d1 1"),
+        ("topic document level", "q::2 d1 L1"),
+    ],
+)
+def test_names_of_columns_are_no_judgement(header: str, row: str, tmp_path: Path) -> None:
+    table = read_qrels(written(tmp_path, f"{header}\n{row}\n"))
+    assert table.to_numpy().tolist() == [["q::2", "d1", 1]]
+    found = complaints(
+        read_qrels, written(tmp_path, f"{header}\n{row}\n{row}x\n".replace("d1", "d2", 1))
+    )
+    assert [complaint.partition(":")[0] for complaint in found] == ["3 level"]
+    # Only above the judgements, and only where the last names a level.
+    assert len(complaints(read_qrels, written(tmp_path, f"{row}\n{header}\n"))) == 1
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("M002 d1\n", ["1 None: 2 columns"]),
+        ("topic document author\nM002 d1 L1\n", ["1 level: 'author'"]),
         ("M002 d1 L2\nM002 0 d2 2\n", ["2 None: 4 columns"]),
         (
             "M002 d1 high\nM002 d2 L\nM002 d3 1.5\n",

@@ -3,7 +3,8 @@
 A run has six columns a line, ``topic Q0 document rank score tag``; an NTCIR run opens with a line
 ``<SYSDESC>...</SYSDESC>``. A Parquet file with the columns topic, document, rank and score is a run
 too. Qrels have four columns, ``topic iteration document level`` (TREC), or three, ``topic document
-L2`` (NTCIR). A file that gzip made is unpacked. Columns are separated by white space.
+L2`` (NTCIR), or ``query-id corpus-id score`` (BEIR); a line of names above them is passed over. A
+file that gzip made is unpacked. Columns are separated by white space.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ _QRELS_COLUMNS = {
 }
 _RUN_COLUMNS = ["topic", "Q0", "document", "rank", "score", "tag"]
 _DESCRIPTION = b"<SYSDESC>", b"</SYSDESC>"
+_NAMES_OF_LEVEL = ("level", "relevance", "relevancy", "rel", "score", "grade", "label", "judgment")
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -207,6 +209,18 @@ def _parse_level(text: str) -> float:
     return max(0, int(text.removeprefix("L")))
 
 
+def _without_header(content: bytes) -> bytes:
+    """Qrels with an empty line in the place of one that names the columns, the level last."""
+    begin = len(content) - len(content.removeprefix(BOM).lstrip())
+    end = content.find(b"\n", begin)
+    if end < 0:
+        return content
+    names = content[begin:end].decode("utf-8", "replace").lower().replace("#", " ").split()
+    if not names or names[-1] not in _NAMES_OF_LEVEL:
+        return content
+    return content[:begin] + content[end:]
+
+
 def _n_columns(content: bytes) -> int:
     """How many columns qrels have: those of the first line with three or four of them."""
     for line in io.BytesIO(content):
@@ -219,10 +233,10 @@ def _n_columns(content: bytes) -> int:
 def read_qrels(path: str | Path) -> pd.DataFrame:
     """Read relevance judgements: a table with the columns topic, document and level, in file order.
 
-    The file has four columns (TREC) or three (NTCIR), or is a .gz of that. ``L2`` and ``2`` are
-    level 2; levels below 0 (spam, in some TREC tracks) are level 0.
+    The file has four columns (TREC) or three (NTCIR, BEIR), or is a .gz of that; its first line may
+    name them. ``L2`` and ``2`` are level 2; levels below 0 (spam, in some TREC tracks) are level 0.
     """
-    content = read_bytes(path)
+    content = _without_header(read_bytes(path))
     columns = _QRELS_COLUMNS[_n_columns(content)]
     expected = f"{len(columns)}, as in the lines before"
     table, explainer = read_lines(content, columns, path, expected)
