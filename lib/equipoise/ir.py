@@ -181,16 +181,12 @@ class _GFR(_Fairness):
         attributes, memberships = {}, {}
         for name in _names(_groups, self["groups"], "groups"):
             attributes[name], memberships[name] = _members(name, run, qrels)
-        gains = self["gains"]
-        if not gains:
-            highest = max(2, int(qrels["level"].max()))
-            gains = {level: 2.0**level - 1 for level in range(1, highest + 1)}
         scores = gfr_table(
             run,
             qrels,
             memberships,
             attributes,
-            gains=gains,
+            gains=self["gains"] or "exponential",
             cutoff=self["cutoff"],
             order="score",
             unrepresented=self["unrepresented"],

@@ -248,9 +248,12 @@ Pause = Annotated[float, Ge(0), Le(86_400), Option("Seconds between requests.")]
 
 Cutoff = Annotated[int, Ge(1), Option("Ranks that are looked at.")]
 LevelGains = Annotated[
-    Mapping[int, NonNegative],
+    Mapping[int, NonNegative] | Literal["exponential"],
     Option(
-        "Gain of each relevance level; level 0 has none.", form="level:gain,...", parse=read_levels
+        "Gain of each relevance level, or 2^l - 1 up to the highest level judged, at least 2; "
+        "level 0 has none.",
+        form="level:gain,...",
+        parse=_read_gains,
     ),
 ]
 Order = Annotated[
@@ -258,6 +261,14 @@ Order = Annotated[
     Option(
         "What a list is ordered by: rows as they stand, score (ties by document id, both "
         "descending, as trec_eval), or stated rank (ties as they stand)."
+    ),
+]
+RunOrder = Annotated[
+    Literal["auto", "score", "file", "rank"],
+    Option(
+        "What the lists of a run file are ordered by: score (ties by document id, both descending, "
+        "as trec_eval), rows as they stand, or stated rank; auto is score for TREC and Parquet, "
+        "and rows as they stand for NTCIR, whose files open with <SYSDESC>."
     ),
 ]
 Unjudged = Annotated[
@@ -483,15 +494,12 @@ Magnitude = Annotated[
     ),
 ]
 Towards = Annotated[
-    int,
-    Ge(0),
-    Option("Group that ARB is positive for: its place in the order of the groups, from 0."),
+    str, Option("Group that ARB is positive for.  [the second by name]", form="GROUP")
 ]
 Against = Annotated[
-    int,
-    Ge(0),
-    Option("Group that ARB is negative for: its place in the order of the groups, from 0."),
+    str, Option("Group that ARB is negative for.  [the first by name]", form="GROUP")
 ]
+GroupPlace = Annotated[int, Ge(0), Option("Place of a group in the order of the groups, from 0.")]
 Background = Annotated[
     Literal["collection", "own"],
     Option(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from equipoise.arrays import by_score
 from equipoise.attributes import AttributeSet, attribute_sets
 from equipoise.problems import listed, refused, shown
 
@@ -165,8 +166,7 @@ def _in_order(tidy: pd.DataFrame) -> pd.DataFrame:
     if "rank" in tidy:
         order = np.lexsort((tidy["rank"], topic, run))
         return tidy.iloc[order].reset_index(drop=True)
-    place_of_id = tidy["document"].rank(method="dense")
-    order = np.lexsort((-place_of_id, -tidy["score"], topic, run))
+    order = by_score(run * (topic.max(initial=0) + 1) + topic, tidy["document"], tidy["score"])
     ordered = tidy.iloc[order].reset_index(drop=True)
     rank = ordered.groupby(["run", "topic"], sort=False).cumcount() + 1
     ordered.insert(3, "rank", rank)

@@ -236,7 +236,7 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
     judgements = judgements.rename(columns={"topic": "query", "level": "grade"})
 
     def score_run(path: Path, name: str) -> Any:
-        run = read_run(path, name)
+        run = read_run(path, name, order=None)  # the measure orders it by score
         return scored_orders.score_inputs(run, inputs, judgements, **options)
 
     with tells_what_was_seen(options["least_seen"]) as coverages:

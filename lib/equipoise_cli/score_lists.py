@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from equipoise_cli.loaders.held_files import Kind
 
 BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
-GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"})
+ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
+# A run is ordered when it is read.
+GFR = Declared(
+    "equipoise.measures.gfr.gfr_table",
+    without=("order",),
+    flags={"similarities": "--divergences"},
+)
 
 
 @score.command(
@@ -46,6 +52,7 @@ GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--div
             flags={"cutoffs": "--cutoff"},
         ),
         Declared(f"{BIAS}.count_terms"),
+        ORDER,
         Declared(MEANS),
     ],
     epilog=samples("--run", "--documents", "--terms"),
@@ -82,6 +89,7 @@ def score_ranking_bias(
     force: bool,
     cluster: Any,
     tokens: Any,
+    order: Any,
     **options: Any,
 ) -> None:
     """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists.
@@ -101,11 +109,11 @@ def score_ranking_bias(
 
     files = list(chain.from_iterable(map(run_files, runs)))
     # All inputs are read before one is refused, so that the faults of all are told.
-    reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, files)]
+    reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, files, order)]
     if background in ("collection", "own"):  # a word, and no file to read
         reads.append(lambda: background)
     else:
-        reads.append(partial(read_run, background))
+        reads.append(partial(read_run, background, order=None))
     pairs, lists, options["background"] = together(reads)
     groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
     if groups.shared:
@@ -142,7 +150,7 @@ def _refuse_kinds(kinds: Iterable[str]) -> None:
         raise click.BadParameter(f"--kind is ordinal or nominal; found {', '.join(wrong_kinds)}")
 
 
-def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
+def _score_run(run: Path, name: str, order: Any, arguments: dict[str, Any]) -> Any:
     """Score one run, and what was seen of it.
 
     A run is a task, so that its scores depend on nothing else.
@@ -152,11 +160,11 @@ def _score_run(run: Path, name: str, arguments: dict[str, Any]) -> Any:
     from equipoise.measures.gfr import gfr_table
 
     with gathered() as coverages:
-        return gfr_table(read_run(run, name), **arguments), coverages
+        return gfr_table(read_run(run, name, order=order), **arguments), coverages
 
 
 def _score_runs(
-    files: list[Path], names: list[str], arguments: dict[str, Any], executor: Any
+    files: list[Path], names: list[str], order: Any, arguments: dict[str, Any], executor: Any
 ) -> Any:
     """The scores of all runs in one table, each run scored by itself."""
     import pandas as pd
@@ -164,7 +172,7 @@ def _score_runs(
     from equipoise.coverage import judge
     from equipoise_cli.parquet_folders import run_each
 
-    tasks = [(file, name, arguments) for file, name in zip(files, names, strict=True)]
+    tasks = [(file, name, order, arguments) for file, name in zip(files, names, strict=True)]
     tables = []
     for table, coverages in run_each(_score_run, tasks, executor, "run"):
         tables.append(table)
@@ -176,7 +184,7 @@ def _score_runs(
 @score.command(
     "gfr",
     cls=DeclaredCommand,
-    declared=[GFR, Declared(MEANS)],
+    declared=[ORDER, GFR, Declared(MEANS)],
     epilog=samples(
         "--run",
         "--qrels",
@@ -237,6 +245,7 @@ def score_gfr(
     output: Any,
     force: bool,
     cluster: Any,
+    order: Any,
     **options: Any,
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
@@ -269,7 +278,7 @@ def score_gfr(
         click.echo(plain(f"seen: {attribute_set}"), err=True)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        scores = _score_runs(files, names, options, executor)
+        scores = _score_runs(files, names, order, options, executor)
     write({output: with_ends(scores)})
 
 

@@ -27,7 +27,11 @@ from equipoise_cli.shared import (
 @score.command(
     "crbo",
     cls=DeclaredCommand,
-    declared=[Declared("equipoise.measures.rank_overlap.crbo"), Declared(MEANS)],
+    declared=[
+        Declared("equipoise.measures.rank_overlap.crbo"),
+        Declared("equipoise.loaders.trec.read_run", only=("order",)),
+        Declared(MEANS),
+    ],
     epilog=samples("--run", "--ids"),
 )
 @INTERVALS
@@ -59,6 +63,7 @@ def score_crbo(
     suffix: str,
     output: Any,
     force: bool,
+    order: Any,
     **options: Any,
 ) -> None:
     """CRBO of runs on a collection and on its counterfactual.
@@ -78,20 +83,25 @@ def score_crbo(
     if ids is not None and suffix:
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
     names = run_names([original for original, _ in pairs])
+    original_of: dict[str, str] = {}
+
+    def original_ids(document: pd.Series) -> pd.Series:
+        if not original_of:
+            return document.str.removesuffix(suffix)
+        # A document of the counterfactual collection may be one of the original, as it was.
+        return document.map(original_of).fillna(document)
+
     reads: list[Any] = []
-    for name, pair in zip(names, pairs, strict=True):
-        # Both runs of a system have its name, so that they are compared.
-        reads += [partial(read_run, file, name) for file in pair]
-    reads.append(dict if ids is None else partial(read_document_ids, ids))
-    *runs, original_of = together(reads)
+    if ids is not None:
+        reads.append(lambda: original_of.update(read_document_ids(ids)))
+    for name, (before, after) in zip(names, pairs, strict=True):
+        # Both runs of a system have its name, so that they are compared; ties are broken by the
+        # same ids in both.
+        reads.append(partial(read_run, before, name, order=order))
+        reads.append(partial(read_run, after, name, order=order, rename=original_ids))
+    runs = [table for table in together(reads) if table is not None]
     original = pd.concat(runs[0::2], ignore_index=True)
     counterfactual = pd.concat(runs[1::2], ignore_index=True)
-    document = counterfactual["document"]
-    if original_of:
-        # A document of the counterfactual collection may be one of the original, as it was.
-        counterfactual["document"] = document.map(original_of).fillna(document)
-    else:
-        counterfactual["document"] = document.str.removesuffix(suffix)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
         table = crbo(original, counterfactual, **options)

@@ -107,6 +107,9 @@ def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
 def test_what_has_no_agreement_is_refused_or_undefined() -> None:
     assert np.isnan(krippendorff_alpha([[1, 1], [1, 1]]))
     assert np.isnan(krippendorff_alpha([[1, np.nan], [np.nan, 1]]))
+    # Labels that nearly agree everywhere have little expected disagreement, and an alpha.
+    near = [[1.0, 0.0], [0.9, 0.1]]
+    assert krippendorff_alpha([near, near]) == pytest.approx(1)
     for labels in ([1, 2], [[1, 2]]):
         with pytest.raises(ValueError, match="labels of two annotators or more"):
             krippendorff_alpha(labels)

@@ -70,7 +70,19 @@ def bias(table: pd.DataFrame, by: tuple[str, ...] = (), **options: Any) -> pd.Da
         ("[5", (), (), 0, 1),
         ("[5 and [3]", (3,), (), 0, 1),
         ("[[5]]", (5,), (), 0, 0),
-        ("[Document 5] [5a] [1.5] [-1] [1 2] [1,] [1 and 2]", (), (), 0, 7),
+        ("[Document 5] [5a] [1.5] [-1] [1 2] [1,] [1 or 2] [and 2]", (), (), 0, 8),
+        ("[1 and 2] [3 & 4] [1, 2, and 5]", (1, 2, 3, 4, 5), (), 2, 0),
+        ("[1,, 2] [1 and and 2] [1 and]", (), (), 0, 3),
+        ("`x[1]` is `rows[2, 3]` [4]", (4,), (), 0, 0),
+        (
+            "so:\n```python\nx[1] = `y[2]`\n```\nas `[3]` and ` [4] [5, 1] ` say",
+            (3, 4, 5, 1),
+            (),
+            0,
+            0,
+        ),
+        ("it ends in ```\nx[1]", (), (), 0, 0),
+        ("a ` alone [1]\nand ` another [2]", (1, 2), (), 0, 0),
         ("[x] [] [sic] [citation needed] [", (), (), 0, 0),
         ("In 1977 (2) and (2015)", (), (), 0, 0),
         ("[٣] [５] 【5】 ［5］", (), (), 0, 4),
@@ -104,12 +116,15 @@ def test_hostile_answers_are_read_in_one_pass() -> None:
     assert citations("[" + "1 " * many + "]", 5) == Citations((), (), 0, 1)
     assert citations(f"[{'9' * many}] [{'8' * many}]", 5) == Citations((), (LARGEST_NUMBER,), 1, 0)
     assert citations(f"[{'0' * many}1]", 5).cited == (1,)
+    assert citations("`[1]" * many, 5).cited == (1,)
+    assert citations("```" + "[1]``" * many, 5) == Citations((), (), 0, 0)
+    assert citations("[1" + " and 2" * many + "]", 5).repeated == many - 1
     assert citations("[1-100]" * 1000, 10**12).repeated == 99_900
     assert citations("[1-101] [1-999999999999]", 10**12) == Citations((), (), 0, 2)
     assert citations("\x00\ud800[1]\u2028[2]", 5).cited == (1, 2)
 
 
-@given(st.text(alphabet="[]0123, -;x\n１", max_size=30))
+@given(st.text(alphabet="[]0123, -;x\n１&", max_size=30))
 def test_citations_of_any_text_keep_their_bounds(text: str) -> None:
     found = citations(text, 3)
     assert set(found.cited) <= {1, 2, 3}

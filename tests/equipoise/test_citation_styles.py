@@ -87,6 +87,9 @@ def test_every_style_is_scored_as_the_brackets_of_the_thesis(style: str) -> None
             "[1] [2] [3] [4, 5] [6]",
         ),
         ("paren", "it ( 1 and 2 ), ()", "[1, 2]"),
+        ("paren", "(1, 2, and 3) (4, & 5) (6 and) (7,, 8)", "[1, 2, 3] [4, 5]"),
+        ("superscript", "the city's³. the boys’² and x² of s³", "[3] [2]"),
+        ("doc", "[doc 1, 2, and 3] [doc 4, and doc 5]", "[1, 2, 3] [4, 5]"),
         (
             "superscript",
             "Wales¹ and² it ³, ¹² words⁴,⁵ and⁶⁻⁸ in 1998⁹",
@@ -211,6 +214,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids = [one | {"citations": [f"d{1 + number}" for number in one["citations"]]} for one in says]
     scores = [one | {"citations": dict.fromkeys(one["citations"], 0.5)} for one in ids]
     references = ["d1", "d2", "d3"]
+    passages = [{"id": name, "score": 1.0, "used": name != "d2"} for name in references]
     about = {"metadata": {"team_id": "t", "run_id": "r", "narrative_id": "1"}}
     files: dict[str, Any] = {
         "rag24.jsonl": {"run_id": "r", "topic_id": 1, "references": references, "answer": says},
@@ -222,6 +226,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         },
         "ikat25.jsonl": about
         | {"turn_id": "1", "references": dict.fromkeys(references, 1.0), "responses": scores},
+        "ikat24.json": {
+            "run_name": "r",
+            "turns": [
+                {
+                    "turn_id": "1",
+                    "responses": [
+                        {"rank": 10, "text": "Perhaps.", "passage_provenance": []},
+                        {"rank": 9, "text": "Wales [7].", "passage_provenance": passages},
+                    ],
+                }
+            ],
+        },
         "alce.json": {
             "args": {},
             "data": [{"sample_id": 1, "docs": [{"id": i} for i in references], "output": "[1][3]"}],
@@ -234,7 +250,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["rag24.jsonl", "rag25.jsonl", "ragtime.jsonl", "ikat25.jsonl", "alce.json"]
+    "name",
+    ["rag24.jsonl", "rag25.jsonl", "ragtime.jsonl", "ikat24.json", "ikat25.jsonl", "alce.json"],
 )
 def test_files_of_trec_and_alce_are_judged_by_qrels(name: str, here: Path) -> None:
     (row,) = read_answer_files([f"Informed={name}"], here / "qrels").to_dict("records")
@@ -285,3 +302,8 @@ def test_a_citation_of_nothing_is_out_of_range_and_a_broken_sentence_is_refused(
         InputError, match=r"sentence 2: found 'So\.', wanted an object with text and citations"
     ):
         read_answer_files(["x.jsonl"], "qrels")
+    turn = json.loads((here / "ikat24.json").read_text())
+    turn["turns"][0]["responses"][1]["passage_provenance"].append("d4")
+    Path("x.json").write_text(json.dumps(turn))
+    with pytest.raises(InputError, match="passage_provenance of turn '1': found 'd4'"):
+        read_answer_files(["x.json"], "qrels")

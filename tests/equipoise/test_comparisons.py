@@ -155,6 +155,35 @@ def test_wilcoxon_and_holm_agree_with_scipy_and_statsmodels() -> None:
     assert (same["p"], same["difference"]) == (1, 0)
 
 
+def signed_rank_p(differences: list[int]) -> float:
+    """Two-sided p of whole differences, by every choice of signs of their ranks."""
+    ranks = stats.rankdata(np.abs(differences))
+    observed = min(ranks[np.array(differences) > 0].sum(), ranks[np.array(differences) < 0].sum())
+    sums = [np.dot(ranks, signs) for signs in itertools.product((0, 1), repeat=len(ranks))]
+    return min(1.0, 2 * np.mean(np.array(sums) <= observed))
+
+
+def test_wilcoxon_ties_differences_that_only_rounding_tells_apart() -> None:
+    """Of tenths, .3 - .2 and .2 - .1 differ in the last bit: the example of the issue, and more."""
+    a, b = [3, 1, 4, 6, 9, 9, 3], [0, 2, 3, 5, 6, 6, 0]
+    assert signed_rank_p(np.subtract(a, b).tolist()) == 0.0625
+    row = compare_pairs(tidy(np.array([a, b]).T / 10), test="wilcoxon").iloc[0]
+    assert (row["statistic"], row["p"]) == (2, 0.0625)
+    rng = np.random.default_rng(11)
+    for scale in (10, 1000, 1e-6, 1e7):
+        whole = rng.integers(0, 10, size=(14, 2))
+        differences = [int(gap) for gap in whole[:, 0] - whole[:, 1] if gap]
+        row = compare_pairs(tidy(whole / scale), test="wilcoxon").iloc[0]
+        assert row["p"] == pytest.approx(signed_rank_p(differences))
+
+
+def test_wilcoxon_of_many_topics_is_the_normal_approximation_of_scipy() -> None:
+    whole = np.random.default_rng(12).integers(0, 10, size=(90, 2))
+    theirs = stats.wilcoxon(whole[:, 0] - whole[:, 1])
+    row = compare_pairs(tidy(whole / 10), test="wilcoxon").iloc[0]
+    assert (row["statistic"], row["p"]) == pytest.approx((theirs.statistic, theirs.pvalue))
+
+
 def test_the_bootstrap_test_is_near_t_and_calm_where_nothing_moves() -> None:
     values = np.random.default_rng(8).normal(size=(60, 2)) + np.array([0, 0.3])
     t = compare_pairs(tidy(values)).iloc[0]
@@ -249,6 +278,14 @@ def test_a_comparison_has_it_all_and_keeps_groups_apart() -> None:
         compare_systems(scores, "MAP")
     with pytest.raises(ValueError, match="name one measure of GF, R"):
         compare_systems(scores)
+
+
+def test_a_small_difference_says_which_run_is_better() -> None:
+    """The first run of a pair, by name, is the better one by less than 1."""
+    rng = np.random.default_rng(13)
+    values = rng.random((30, 1)) + np.array([0.3, 0.0]) + rng.normal(scale=0.01, size=(30, 2))
+    board = compare_systems(tidy(values), resamples=999).leaderboard
+    assert board[["run", "better_than"]].to_numpy().tolist() == [["r0", "r1"], ["r1", ""]]
 
 
 # --- measures -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from equipoise.problems import InputError
 
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
 READERS: dict[str, Callable[[Path], Any]] = {
-    "run": read_run,
+    "run": partial(read_run, order=None),
     "qrels": read_qrels,
     "memberships": lambda path: read_memberships(path, SIZE),
 }

@@ -101,6 +101,11 @@ def test_refuses_nuggets_out_of_order(tmp_path: Path) -> None:
     assert "words 10-11 of turn 1 after words 30-31 of turn 1" in found[0][2]
 
 
+def test_a_turn_with_a_nugget_of_the_lowest_level_is_not_empty(tmp_path: Path) -> None:
+    found = problems(tmp_path, HEADER + "a,T,1,3,4,1,0 1 0,1 0\na,T,1,,,0,,\n")
+    assert found == [(3, "level", "a turn with relevant nuggets in other rows")]
+
+
 def test_all_problems_come_in_one_report(tmp_path: Path) -> None:
     text = HEADER.replace("ORIGIN", "ORIGINS") + "a,T,x,3,4,2,0 1 0,1 0\n\n,T,1,3,2,2,0 1,1 0\n"
     found = problems(tmp_path, text)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import gzip
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
+import ir_measures
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,11 +20,12 @@ from equipoise.attributes import AttributeSet
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run, read_runs
 from equipoise.measures.gfr import gfr_table
-from equipoise.problems import InputError
+from equipoise.problems import InputError, Note
 from equipoise_studies.pilot import upstream
 from equipoise_studies.pilot.data import Pack, read_pack
 from upstream import skip_without
 
+NTCIR = "<SYSDESC>BM25, as it comes</SYSDESC>\n"
 RUN = "M002 Q0 d1 1 12.5 bm25\nM002 Q0 d2 2 1e-3 bm25\nM003 Q0 d1 1 -4 bm25\n"
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
 
@@ -92,6 +96,71 @@ def test_a_run_in_parquet(tmp_path: Path) -> None:
     assert len(complaints(read_run, written(tmp_path, b"PAR1 and no more", "torn.parquet"))) == 1
 
 
+SHUFFLED = (
+    "t Q0 c 1 2.5 x\nt Q0 a 3 7 x\nu Q0 d 1 1 x\nt Q0 d 2 7.0000001 x\nt Q0 b 4 -1 x\n"
+    "u Q0 e 2 1 x\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("order", "head", "documents", "note"),
+    [
+        (
+            "auto",
+            "",
+            "dacb ed",
+            "of 2 lists 2 are put in the order of their scores, as trec_eval does",
+        ),
+        ("score", NTCIR, "dacb ed", "(1 of them by id among equal scores alone)"),
+        ("auto", NTCIR, "cadb de", "of 2 lists 1 have other scores or ranks than rows"),
+        ("file", "", "cadb de", "and are taken as they stand"),
+        ("rank", "", "cdab de", "of 2 lists 1 are put in the order of their ranks"),
+    ],
+)
+def test_a_run_has_an_order_and_it_is_said(
+    order: Any, head: str, documents: str, note: str, tmp_path: Path
+) -> None:
+    """7 and 7.0000001 are the same score in single precision, which trec_eval keeps."""
+    with pytest.warns(Note) as notes:
+        run = read_run(written(tmp_path, head + SHUFFLED, "a"), order=order)
+    assert note in str(notes[0].message)
+    lists = run.groupby("topic", sort=False)
+    assert lists["document"].agg("".join).tolist() == documents.split()
+    assert lists["rank"].agg(list).tolist() == [[1, 2, 3, 4], [1, 2]]
+
+
+def test_without_an_order_a_run_is_as_its_file_has_it(tmp_path: Path) -> None:
+    run = read_run(written(tmp_path, SHUFFLED), order=None)
+    assert run["document"].tolist() == [*"caddbe"]
+    assert run["rank"].tolist() == [1, 3, 1, 2, 4, 2]
+    # in order already, there is nothing to say
+    read_run(written(tmp_path, RUN), order="score")
+    large = written(tmp_path, RUN.replace("1e-3", "-1e308"))
+    assert complaints(read_run, large) == [
+        "None score: 1 scores such as -1e+308, of d2 for topic M002"
+    ]
+    assert read_run(large, order="file")["rank"].tolist() == [1, 2, 1]
+
+
+@given(st.integers(0, 10**6))
+def test_the_order_is_that_of_trec_eval(seed: int) -> None:
+    """Of each document alone RR by trec_eval tells the rank."""
+    rng = np.random.default_rng(seed)
+    names = [f"d{number}" for number in rng.permutation(12)]
+    scores = rng.choice([0.1, 0.1 + 1e-9, 0.1 + 1e-7, 2.0, -3.0], size=12)
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [f"t Q0 {n} 1 {s!r} x\n" for n, s in zip(names, scores.tolist(), strict=True)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Note)
+            run = read_run(written(Path(folder), "".join(lines)))
+    ranked = pd.DataFrame({"query_id": "t", "doc_id": names, "score": scores})
+    for document, rank in zip(run["document"], run["rank"], strict=True):
+        qrels = pd.DataFrame({"query_id": ["t"], "doc_id": [document], "relevance": [1]})
+        assert ir_measures.calc_aggregate([ir_measures.RR], qrels, ranked) == {
+            ir_measures.RR: pytest.approx(1 / rank)
+        }
+
+
 def test_files_that_are_no_runs(tmp_path: Path) -> None:
     assert complaints(read_run, written(tmp_path, "<SYSDESC>only that</SYSDESC>\n")) == [
         "None None: no ranked document"
@@ -144,9 +213,30 @@ def test_both_forms_of_qrels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("query-id\tcorpus-id\tscore", "q::2\td1\t1"),  # BEIR, MTRAG
+        ("#query_id #0 #passage_id #relevance", "q::2 0 d1 1"),  # CaSE
+        ("\ufeffTopic Iteration DocID Relevance\r", "q::2 0 d1 1"),
+        ("topic document level", "q::2 d1 L1"),
+    ],
+)
+def test_names_of_columns_are_no_judgement(header: str, row: str, tmp_path: Path) -> None:
+    table = read_qrels(written(tmp_path, f"{header}\n{row}\n"))
+    assert table.to_numpy().tolist() == [["q::2", "d1", 1]]
+    found = complaints(
+        read_qrels, written(tmp_path, f"{header}\n{row}\n{row}x\n".replace("d1", "d2", 1))
+    )
+    assert [complaint.partition(":")[0] for complaint in found] == ["3 level"]
+    # Only above the judgements, and only where the last names a level.
+    assert len(complaints(read_qrels, written(tmp_path, f"{row}\n{header}\n"))) == 1
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("M002 d1\n", ["1 None: 2 columns"]),
+        ("topic document author\nM002 d1 L1\n", ["1 level: 'author'"]),
         ("M002 d1 L2\nM002 0 d2 2\n", ["2 None: 4 columns"]),
         (
             "M002 d1 high\nM002 d2 L\nM002 d3 1.5\n",

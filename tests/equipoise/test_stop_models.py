@@ -354,6 +354,9 @@ def test_gf_can_ignore_what_lies_beyond_the_patience() -> None:
     assert scores(both)[0] == scores(first)[0]
     assert scores(both)[1] > scores(first)[1]
     assert scores(both, beyond_patience="ignored") == scores(first)
+    # The last word that a user reads is not beyond.
+    on_the_edge = nugget_table(pd.DataFrame(rows).replace(101, 100), sets)
+    assert scores(on_the_edge, beyond_patience="ignored") == scores(on_the_edge)
     uniform = {"beyond_patience": "ignored", "empty_turns": "uniform"}
     assert scores(both, **uniform)[1] == pytest.approx((scores(first)[1] + 1) / 2)
     assert gain_values([2]).tolist() == [1.0]

@@ -660,8 +660,6 @@ def _refusable(option: str, value: str) -> bool:
         return value != "9" * 400  # any whole number from 0 is a seed
     if option == "--undefined":
         return value not in (".nan", "nan", ".inf", "-.inf", "1e999") and not whole
-    if option in ("--towards", "--against"):
-        return not whole
     return not (option in ("--gains", "--weights", "--target") and value == "x")
 
 
@@ -742,9 +740,9 @@ def test_a_value_that_no_option_takes(command: str) -> None:
         ("bias", "--base 1", "--base"),
         ("bias", "--missing refuse", "not for d3"),
         ("bias", "--background no-such.run", "no-such.run"),
-        ("bias", "--towards 2", "towards"),
-        ("bias", "--against -3", "against"),
-        ("bias", "--towards 1 --against 1", "towards"),
+        ("bias", "--towards 2", "towards is '2'; wanted one of the groups f, m"),
+        ("bias", "--against -3", "against is '-3'"),
+        ("bias", "--towards f --against f", "towards and against are both f"),
         ("bias", "--documents nothing-of-this-name", "nothing-of-this-name"),
         ("bias", "--threshold .nan", "--threshold"),
         ("attribution", "--level .nan", "--level"),

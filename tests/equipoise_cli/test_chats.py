@@ -209,6 +209,66 @@ def test_a_run_of_ikat_takes_what_the_user_says_from_the_topics(tmp_path: Path) 
         read_chats(path, topics=other)
 
 
+def ikat_run(folder: Path, *turns: Any) -> list[str]:
+    """The system's turns of a run of iKAT over the topic 1-1, in its order."""
+    topics = written(folder, "topics.json", [{"number": "1-1", "responses": IKAT25}])
+    content = {"run_name": "mine", "turns": list(turns)}
+    (made,) = read_chats(written(folder, "run.json", content), "ikat-run", topics=topics)
+    return [" ".join(line.text for line in turn.lines) for turn in made.turns[1::2]]
+
+
+def ranked_turn(number: int, **text_of_rank: Any) -> dict[str, Any]:
+    """A turn with a response for each rank; the text is the name, the rank the value."""
+    responses = [{"text": text, "rank": rank} for text, rank in text_of_rank.items()]
+    return {"turn_id": f"1-1_{number}", "responses": responses}
+
+
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        {"last": 1, "best": 0},  # ranks from 0
+        {"last": "10", "best": "9"},
+        {"last": "11", "best": 9, "middle": 10.0},
+        {"last": 3.0, "best": 2.0},
+    ],
+)
+def test_the_response_of_the_lowest_rank_is_taken(ranks: dict[str, Any], tmp_path: Path) -> None:
+    assert ikat_run(tmp_path, ranked_turn(1, **ranks)) == ["best"]
+
+
+def test_turns_of_a_run_of_ikat_are_in_the_order_of_the_topics(tmp_path: Path) -> None:
+    assert ikat_run(tmp_path, ranked_turn(2, later=1), ranked_turn(1, first=1)) == [
+        "first",
+        "later",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("turns", "said"),
+    [
+        ([ranked_turn(1, a=float("nan"))], "turn '1-1_1' with rank 'nan', wanted a whole number"),
+        ([ranked_turn(1, a="first")], "with rank 'first', wanted a whole number from 0"),
+        ([ranked_turn(1, a=True)], "with rank 'True', wanted a whole number from 0"),
+        ([ranked_turn(1, a=None, b=1)], "with rank 'None', wanted a whole number from 0"),
+        ([ranked_turn(1, a=-1)], "with rank '-1', wanted a whole number from 0"),
+        ([ranked_turn(1, a=1.5)], "with rank '1.5', wanted a whole number from 0"),
+        ([ranked_turn(1, a=1, b="1")], "turn '1-1_1' with rank 1 again, wanted each rank once"),
+        ([ranked_turn(1, a=1)] * 2, "turn '1-1_1' of mine again, wanted each turn of a run once"),
+        ([{"turn_id": "1-1_1", "responses": [{"rank": 1}]}], "turn '1-1_1' without a response"),
+        ([{"turn_id": "1-1_1", "responses": 5}], "turn '1-1_1' without a response"),
+    ],
+)
+def test_a_rank_that_is_none_and_a_turn_given_twice_are_refused(
+    turns: list[Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as error:
+        ikat_run(tmp_path, *turns)
+    assert said in str(error.value)
+    topics, run = tmp_path / "topics.json", written(tmp_path, "none.json", {"turns": None})
+    with pytest.raises(InputError, match="column turns: found 'None', wanted a list of turns"):
+        read_chats(run, "ikat-run", topics=topics)
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 

@@ -122,7 +122,7 @@ def test_a_folder_of_parquet_runs(files: Path) -> None:
         ),
         ({"qrels": "t1 a high\n", "size.target": "0.5\n"}, 2, "2 problems in the input"),
         ({"size.members": "t1 a 1 0\n"}, 2, "line 1, column SIZE: found 4 columns"),
-        ({"qrels": "t1 a L3\n"}, 2, "no gain for level 3"),
+        ({"qrels": "t1 a L2024\n"}, 2, "the qrels have level 2024, and levels above 20 are no"),
         ({"size.members": "t9 a 1 0 0\n"}, 2, "no topic of the qrels has memberships in SIZE"),
     ],
 )
@@ -137,6 +137,17 @@ def test_bad_files_end_with_a_message_and_write_nothing(
     assert not (files / "out.csv").exists()
 
 
+def test_a_third_grade_has_a_gain_and_it_is_said(files: Path) -> None:
+    """Levels 1 to 3 have 1, 3 and 7: a stop probability of 7/8, as ERR's (2^3 - 1) / 2^3."""
+    (files / "qrels").write_text((files / "qrels").read_text().replace("L2", "L3"))
+    result = run(*gfr_arguments(files))
+    assert result.exit_code == 0
+    assert "levels have the gains 1:1, 2:3, 3:7, 2^level - 1 (or as gains says)" in result.stderr
+    assert result.stdout == run(*gfr_arguments(files, "--gains", "1:1,2:3,3:7")).stdout
+    assert result.stdout == run(*gfr_arguments(files, "--gains", "exponential")).stdout
+    assert "levels have the gains" not in run(*gfr_arguments(files, "--gains", "1:1,3:7")).stderr
+
+
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
@@ -144,7 +155,7 @@ def test_bad_files_end_with_a_message_and_write_nothing(
         (["--kind", "SIZE=nominal"], "each name once"),
         (["--kind", "SIZE"], "NAME=VALUE"),
         (["--run", "elsewhere/r1"], "the same file name"),
-        (["--gains", "exponential"], "level:gain"),
+        (["--gains", "quadratic"], "level:gain"),
         (["--weights", "AGE:1"], "weights for AGE; wanted one for each of utility, SIZE"),
         (["--weights", "utility:1"], "weights for utility; wanted one for each of utility, SIZE"),
     ],

@@ -249,13 +249,19 @@ def test_judgements_without_anything_relevant_are_refused(tmp_path: Path) -> Non
     assert "found a level above 0 for none of 20 judgements" in done.stderr
 
 
-def test_lists_out_of_the_order_of_their_ranks_are_told(tmp_path: Path) -> None:
+def test_a_run_in_any_order_of_its_lines_is_scored_by_score(tmp_path: Path) -> None:
+    """As trec_eval reads it; the lines of an NTCIR run are its order."""
+    by_line = scored(tmp_path)
     turned = "".join(reversed(RUN.splitlines(keepends=True)))
-    assert (
-        "2 of 2 lists do not stand in the order of their ranks"
-        in scored(tmp_path, run=turned).stderr
+    by_score = scored(tmp_path, run=turned)
+    assert by_score.stdout == by_line.stdout
+    assert "of 2 lists 2 are put in the order of their scores, as trec_eval" in by_score.stderr
+    assert "order of their scores" not in by_line.stderr
+    as_it_stands = scored(tmp_path, run=f"<SYSDESC>x</SYSDESC>\n{turned}")
+    assert as_it_stands.stdout != by_line.stdout
+    assert "2 have other scores or ranks than rows, and are taken as they stand" in (
+        as_it_stands.stderr
     )
-    assert "order of their ranks" not in scored(tmp_path).stderr
 
 
 def test_a_group_of_which_no_text_has_a_term_is_told(tmp_path: Path) -> None:

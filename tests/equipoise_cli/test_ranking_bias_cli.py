@@ -74,6 +74,24 @@ def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
     assert {"NFaiRR@3", "FaiRR@3", "TED@3", "TExFAIR@3", "ARB@3"} <= set(ours["measure"])
 
 
+def test_the_lean_of_a_list_is_between_groups_by_their_names(files: dict[str, Path]) -> None:
+    """``f`` comes before ``m``: by default ARB is positive for m, as in the public program."""
+
+    def lean(*options: str) -> list[float]:
+        result = called(files, *options)
+        assert result.exit_code == 0, result.output
+        scores = read(result.stdout)
+        return scores.loc[scores["measure"] == "ARB@10", "value"].tolist()
+
+    assert lean("--towards", "f") == pytest.approx([-value for value in lean()])
+    assert lean("--against", "m") == lean("--towards", "f", "--against", "m")
+    assert lean("--towards", "m") == lean() != lean("--towards", "f")
+    unknown = called(files, "--towards", "women")
+    assert unknown.exit_code == 2
+    assert "towards is 'women'; wanted one of the groups f, m" in unknown.stderr
+    assert "both m; wanted two groups" in called(files, "--towards=m", "--against=m").stderr
+
+
 def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "scores.csv"
     result = called(

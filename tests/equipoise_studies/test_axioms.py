@@ -105,6 +105,22 @@ def test_what_each_property_changes(name: str, expected: list[Any], possible: li
     assert kept <= {(turn, end) for turn, _, end, _, _ in relevant(changed, "2")}
 
 
+def test_no_nugget_is_moved_onto_the_one_before_an_empty_turn() -> None:
+    rows = [
+        ROWS[2] | {"topic": "5", "start": 4, "end": 4},
+        NOTHING | {"topic": "5", "turn": 2},
+        ROWS[2] | {"topic": "5", "turn": 3, "start": 5, "end": 5},
+        ROWS[2] | {"topic": "6"},
+        NOTHING | {"topic": "6", "turn": 2},
+        ROWS[2] | {"topic": "6", "turn": 3, "start": 5, "end": 5},
+    ]
+    nuggets = nugget_table(pd.DataFrame(rows), SETS)
+    changed, _, where = PROPERTIES["earlier nugget"].change(nuggets, SETS, 20)
+    assert where.tolist() == [False, True]  # type: ignore[union-attr]
+    assert [nugget[1] for nugget in relevant(changed, "5")] == [4, 5]
+    assert [nugget[1] for nugget in relevant(changed, "6")] == [3, 4]
+
+
 def test_a_turn_is_split_before_its_last_nugget() -> None:
     rows = [
         *ROWS[2:4],

@@ -155,6 +155,13 @@ def test_the_sampling_error_is_that_of_drawing_without_replacement() -> None:
         sampling_error(exact.iloc[:1], scores)
 
 
+def test_one_order_of_two_leaves_the_whole_variance() -> None:
+    """With one of two orders drawn, nothing of the variance is gone: (2 - 1) / (2 - 1)."""
+    row = {"run": "a", "topic": "1", "mean": 0.5, "minimum": 0.2, "maximum": 0.8}
+    exact = pd.DataFrame([row | {"orders": 2, "sd": 0.3}])
+    assert standard_errors(exact, [1])["standard error"].tolist() == pytest.approx([0.3])
+
+
 def test_refuses_tables_with_holes() -> None:
     scores = random_scores(9, {"1": 3}, 2)
     with pytest.raises(

@@ -3,14 +3,16 @@
 A run has six columns a line, ``topic Q0 document rank score tag``; an NTCIR run opens with a line
 ``<SYSDESC>...</SYSDESC>``. A Parquet file with the columns topic, document, rank and score is a run
 too. Qrels have four columns, ``topic iteration document level`` (TREC), or three, ``topic document
-L2`` (NTCIR). A file that gzip made is unpacked. Columns are separated by white space.
+L2`` (NTCIR), or ``query-id corpus-id score`` (BEIR); a line of names above them is passed over. A
+file that gzip made is unpacked. Columns are separated by white space.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,17 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from equipoise.arrays import Floats, as_strings
+from equipoise.arrays import (
+    Floats,
+    Integers,
+    as_strings,
+    by_score,
+    numbered,
+    ranks,
+    single_precision,
+    starts,
+)
+from equipoise.declare import checked
 from equipoise.files import (
     BOM,
     Explainer,
@@ -30,7 +42,8 @@ from equipoise.files import (
     unpacked_name,
 )
 from equipoise.loaders.white_space import numbers_of, parsed_texts, read_lines
-from equipoise.problems import Problems
+from equipoise.options import RunOrder
+from equipoise.problems import Note, Problems, refused
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -41,6 +54,7 @@ _QRELS_COLUMNS = {
 }
 _RUN_COLUMNS = ["topic", "Q0", "document", "rank", "score", "tag"]
 _DESCRIPTION = b"<SYSDESC>", b"</SYSDESC>"
+_NAMES_OF_LEVEL = ("level", "relevance", "relevancy", "rel", "score", "grade", "label", "judgment")
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -98,11 +112,13 @@ def _without_description(content: bytes, file: Path, problems: Problems) -> byte
     return content[:start] + content[end:]
 
 
-def _read_text_run(file: Path) -> pd.DataFrame:
+def _read_text_run(file: Path) -> tuple[pd.DataFrame, bool]:
+    """A run, and whether it is one of NTCIR, which opens with a description."""
     content = read_bytes(file)
     problems = Problems()
     lines = _without_description(content, file, problems)
-    if len(lines) < len(content) and not lines.strip():
+    is_ntcir = len(lines.lstrip()) < len(content.removeprefix(BOM).lstrip())
+    if is_ntcir and not lines.strip():
         problems.add(file, None, None, "no ranked document", " ".join(_RUN_COLUMNS))
         problems.refuse()
     expected = f"six: {' '.join(_RUN_COLUMNS)}"
@@ -117,7 +133,7 @@ def _read_text_run(file: Path) -> pd.DataFrame:
     rank = parsed_texts(table["rank"], _parse_rank)
     score = numbers_of(table["score"], _parse_score)
     ids = table.select(["topic", "document"]).to_pandas()
-    return _checked_run(ids, rank, score, table, explainer)
+    return _checked_run(ids, rank, score, table, explainer), is_ntcir
 
 
 def _read_parquet_run(file: Path) -> pd.DataFrame:
@@ -157,15 +173,87 @@ def file_name(file: Path) -> str:
     return re.sub(r"\.parquet\Z", "", unpacked_name(file), flags=re.IGNORECASE)
 
 
-def read_run(path: str | Path, name: str | None = None) -> pd.DataFrame:
-    """Read a run: a table with the columns run, topic, document, rank and score, in file order.
+def _ordered(run: pd.DataFrame, order: str, file: Path) -> pd.DataFrame:
+    """A run list by list in an order, its ranks those of that order; says what that changes."""
+    lists, topics = numbered(run["topic"])
+    as_it_stands = np.argsort(lists, kind="stable")
+    rows = as_it_stands
+    if order == "score":
+        _refuse_large_scores(run, file)
+        rows = by_score(lists, run["document"], run["score"])
+    elif order == "rank":
+        rows = np.lexsort((run["rank"], lists))
+    lists = lists[rows]
+    ordered = run.iloc[rows].reset_index(drop=True)
+    note = _note_on_order(order, run.iloc[as_it_stands], lists, lists[rows != as_it_stands])
+    if note:
+        warnings.warn(f"{file}: of {len(topics):,} lists {note}", Note, 4)
+    return ordered.assign(rank=ranks(starts(lists), len(lists)) + 1)
+
+
+def _refuse_large_scores(run: pd.DataFrame, file: Path) -> None:
+    large = run[run["score"].abs() > np.finfo(np.float32).max]
+    if large.empty:
+        return
+    topic, document, score = large[["topic", "document", "score"]].iloc[0]
+    found = f"{len(large)} scores such as {score:g}, of {document} for topic {topic}"
+    wanted = "scores up to 3.4e+38, for trec_eval orders them in single precision (or --order file)"
+    raise refused(file, found, wanted, column="score")
+
+
+def _note_on_order(order: str, run: pd.DataFrame, lists: Integers, moved: Integers) -> str:
+    """Of how many lists an order moves rows, or else rows contradict themselves; maybe nothing.
+
+    ``run``: list by list, its rows as they stand. ``moved``: the lists of rows that do not.
+    """
+    within = np.diff(lists) == 0
+    n_moved = len(np.unique(moved))
+    if order == "file":
+        scores_rise, ranks_fall = np.diff(run["score"]) > 0, np.diff(run["rank"]) < 0
+        n_other = len(np.unique(lists[1:][(scores_rise | ranks_fall) & within]))
+        if not n_other:
+            return ""
+        return f"{n_other:,} have other scores or ranks than rows, and are taken as they stand"
+    if not n_moved:
+        return ""
+    if order == "rank":
+        return f"{n_moved:,} are put in the order of their ranks"
+    scores_rise = np.diff(single_precision(run["score"])) > 0
+    n_rising = len(np.unique(lists[1:][scores_rise & within]))
+    return (
+        f"{n_moved:,} are put in the order of their scores, as trec_eval does"
+        f" ({n_moved - n_rising:,} of them by id among equal scores alone);"
+        " --order file takes rows as they stand"
+    )
+
+
+@checked
+def read_run(
+    path: str | Path,
+    name: str | None = None,
+    *,
+    order: RunOrder | None = "auto",
+    rename: Callable[[pd.Series], pd.Series] | None = None,
+) -> pd.DataFrame:
+    """Read a run: a table with the columns run, topic, document, rank and score.
 
     ``name`` is what to call the run, by default the file's name without ``.gz`` or ``.parquet``.
-    The tag in the last column is not used, for files of different runs often share it. ``rank`` is
-    the stated one.
+    The tag in the last column is not used, for files of different runs often share it. Rows come
+    list by list in their order, and ``rank`` is the place in it, from 1; without an order, rows and
+    ranks are those of the file. Where the order is not that of the file, a note says of how many
+    lists. ``rename``: from the ids of the documents to those by which they are ordered and known.
     """
     file = Path(path)
-    table = _read_parquet_run(file) if is_parquet(file) else _read_text_run(file)
+    if is_parquet(file):
+        table, is_ntcir = _read_parquet_run(file), False
+    else:
+        table, is_ntcir = _read_text_run(file)
+    if rename is not None:
+        table["document"] = rename(table["document"])
+    if order == "auto":
+        order = "file" if is_ntcir else "score"
+    if order is not None:
+        table = _ordered(table, order, file)
     run = file_name(file) if name is None else name
     table.insert(0, "run", as_strings(run, len(table)))
     return table
@@ -207,6 +295,18 @@ def _parse_level(text: str) -> float:
     return max(0, int(text.removeprefix("L")))
 
 
+def _without_header(content: bytes) -> bytes:
+    """Qrels with an empty line in the place of one that names the columns, the level last."""
+    begin = len(content) - len(content.removeprefix(BOM).lstrip())
+    end = content.find(b"\n", begin)
+    if end < 0:
+        return content
+    names = content[begin:end].decode("utf-8", "replace").lower().replace("#", " ").split()
+    if not names or names[-1] not in _NAMES_OF_LEVEL:
+        return content
+    return content[:begin] + content[end:]
+
+
 def _n_columns(content: bytes) -> int:
     """How many columns qrels have: those of the first line with three or four of them."""
     for line in io.BytesIO(content):
@@ -219,10 +319,10 @@ def _n_columns(content: bytes) -> int:
 def read_qrels(path: str | Path) -> pd.DataFrame:
     """Read relevance judgements: a table with the columns topic, document and level, in file order.
 
-    The file has four columns (TREC) or three (NTCIR), or is a .gz of that. ``L2`` and ``2`` are
-    level 2; levels below 0 (spam, in some TREC tracks) are level 0.
+    The file has four columns (TREC) or three (NTCIR, BEIR), or is a .gz of that; its first line may
+    name them. ``L2`` and ``2`` are level 2; levels below 0 (spam, in some TREC tracks) are level 0.
     """
-    content = read_bytes(path)
+    content = _without_header(read_bytes(path))
     columns = _QRELS_COLUMNS[_n_columns(content)]
     expected = f"{len(columns)}, as in the lines before"
     table, explainer = read_lines(content, columns, path, expected)

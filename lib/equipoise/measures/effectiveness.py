@@ -10,6 +10,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
+from equipoise.arrays import single_precision
 from equipoise.declare import checked
 from equipoise.measures.tied_scores import orders_of_ties, tied_spans
 from equipoise.options import TiedScores
@@ -65,7 +66,8 @@ def effectiveness(
     qrels = qrels[["query_id", "doc_id", "relevance"]]
 
     # Ordered here: ir_measures hands RR@k to a program that breaks ties by id ascending.
-    ranked = run.merge(rankings).astype({"score": np.float32})
+    ranked = run.merge(rankings)
+    ranked["score"] = single_precision(ranked["score"])
     ranked = ranked.sort_values(["score", "document"], ascending=False)
     ranked = ranked.rename(columns={"document": "doc_id"})[["query_id", "doc_id", "score"]]
     if tied_scores == "expected":

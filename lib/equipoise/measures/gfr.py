@@ -96,7 +96,6 @@ UTILITIES: Mapping[str, Utility] = MappingProxyType(
 )
 """The utilities of the campaign by the name of their NCU measure."""
 
-_GAINS = MappingProxyType({1: 1.0, 2: 3.0})
 _SIMILARITIES = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")})
 
 
@@ -370,7 +369,7 @@ def gfr_table(
     memberships: Any = MappingProxyType({}),
     attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
-    gains: options.LevelGains = _GAINS,
+    gains: options.LevelGains = "exponential",
     cutoff: options.Cutoff = 20,
     order: options.Order = "file",
     unjudged: options.Unjudged = "nonrelevant",
@@ -495,7 +494,7 @@ def gfr_clusters(
     memberships: Any = MappingProxyType({}),
     attributes: Mapping[str, Any] = MappingProxyType({}),
     *,
-    gains: options.LevelGains = _GAINS,
+    gains: options.LevelGains = "exponential",
     cutoff: options.Cutoff = 20,
     order: options.Order = "file",
     unjudged: options.Unjudged = "nonrelevant",

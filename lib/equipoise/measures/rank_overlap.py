@@ -25,6 +25,7 @@ from equipoise.arrays import Floats, Integers, ratio
 from equipoise.coverage import Seen, judge, of_runs
 from equipoise.declare import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
+from equipoise.measures.tied_scores import blocks_of_orders, linked_places, orders_of_ties
 from equipoise.options import (
     AttributeName,
     Beyond,
@@ -44,8 +45,8 @@ _CELLS = 1 << 16
 """Cells of one array that are worked on at a time: they stay in the processor's cache."""
 
 
-_DRAWN_ORDERS = 500
-"""Orders of tied documents that are drawn, each with its reverse."""
+_ORDERS = 1 << 17
+"""Orders of tied documents that are looked at at a time, of as many pairs of lists as have them."""
 
 
 def _checked_lists(items: ArrayLike, depth: int, name: str) -> Integers:
@@ -263,21 +264,32 @@ def _mean_over_orders(
     p: float,
     beyond: Beyond,
 ) -> Floats:
-    """Mean RBO of pairs of lists over orders that are drawn of their ties, shaped (pairs,).
+    """Mean RBO of pairs of lists over the orders of their ties, shaped (pairs,).
 
     One order of all documents breaks the ties of both lists of a pair, so that equal lists stay
     equal. ``spans_before``, ``spans_after``: of `spans_by_rank`.
     """
-    n_documents = max(before.max(initial=0), after.max(initial=0)) + 1
-    drawn_keys = np.random.default_rng(0).random((_DRAWN_ORDERS, n_documents))
-    values = []
-    for key in (*drawn_keys, *-drawn_keys):
-        lists = []
-        for documents, (first_of_tie, _) in ((before, spans_before), (after, spans_after)):
-            order = np.lexsort((key[documents], first_of_tie))
-            lists.append(np.take_along_axis(documents, order, axis=1)[:, :depth])
-        values.append(rbo(lists[0], lists[1], p, beyond=beyond))
-    return np.mean(values, axis=0)
+    # What is tied beyond the depth does not come into it.
+    lists_and_spans = []
+    for lists, (first_of_tie, last_of_tie) in ((before, spans_before), (after, spans_after)):
+        n_ranks = int(last_of_tie[:, :depth].max(initial=0)) + 1
+        lists_and_spans.append((lists[:, :n_ranks], first_of_tie[:, :n_ranks]))
+    last_place, places_of_lists = linked_places([before, after], [spans_before, spans_after], depth)
+    means = np.empty(len(before))
+    for block in blocks_of_orders(last_place, _ORDERS):
+        number, places = orders_of_ties(last_place[block], last_place[block], last_place.shape[1])
+        # In each order, where each place has come to; all that is not linked stays as it is.
+        position = np.zeros((len(number), last_place.shape[1] + 1), dtype=np.int64)
+        np.put_along_axis(position, places, np.arange(places.shape[1])[np.newaxis], axis=1)
+        pair = block[number]
+        ordered = []
+        for (lists, first_of_tie), place in zip(lists_and_spans, places_of_lists, strict=True):
+            by_order = np.take_along_axis(position, place[pair, : lists.shape[1]], axis=1)
+            ranked = np.lexsort((by_order, first_of_tie[pair]))[:, :depth]
+            ordered.append(np.take_along_axis(lists[pair], ranked, axis=1))
+        values = rbo(ordered[0], ordered[1], p, beyond=beyond)
+        means[block] = np.bincount(number, values) / np.bincount(number)
+    return means
 
 
 @_declared("CRBO", sources=("thesis-ch4", "thesis"))
@@ -308,9 +320,9 @@ def crbo(
     ----------
     original, counterfactual : DataFrame
         Columns ``run, topic, document, rank``: the same runs and topics on both; a document keeps
-        its id. With ``score`` where the mean over the orders of ties is wanted: in each of 1,000
-        orders drawn, one order of the documents breaks the ties of both lists, so that a list with
-        ties agrees fully with itself.
+        its id. With ``score`` where the mean over the orders of ties is wanted: one order of the
+        documents breaks the ties of both lists, so that a list with ties agrees fully with itself.
+        It is the mean over all orders, up to 20,000 of a pair of lists, else over 1,000 drawn.
 
     Returns
     -------

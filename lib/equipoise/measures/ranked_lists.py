@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from equipoise.arrays import (
     Booleans,
     Floats,
     Integers,
+    by_score,
     normalised,
     numbered,
     places,
@@ -28,6 +29,9 @@ from equipoise.declare import checked
 from equipoise.measures.tied_scores import tied_spans
 from equipoise.options import Attention, Base, Cutoffs, Decay
 from equipoise.problems import Note, need_columns, refuse_twice
+
+_HIGHEST_GRADE = 20
+"""Levels above are years or counts, and 2^level is beyond all reason."""
 
 
 @dataclass(frozen=True)
@@ -186,11 +190,32 @@ def _cut(ranked: pd.DataFrame, n_topics: int, cutoff: int) -> pd.DataFrame:
     return ranked.iloc[by_list[read]].assign(rank=rank[read])
 
 
-def _gains_by_level(qrels: pd.DataFrame, gains: Mapping[int, float]) -> dict[int, float]:
+def _exponential_gains(highest: int) -> dict[int, float]:
+    """Gains 2^l - 1 of levels up to the highest, at least 2, as FairWeb has them; others are said.
+
+    Over the largest and 1, as stop probabilities, they are those of ERR: (2^l - 1) / 2^highest.
+    """
+    if highest > _HIGHEST_GRADE:
+        raise ValueError(
+            f"the qrels have level {highest}, and levels above {_HIGHEST_GRADE} are no grades"
+            " with gains of 2^level - 1: give the gain of each (gains)"
+        )
+    gains = {level: 2.0**level - 1 for level in range(1, max(2, highest) + 1)}
+    if highest > 2:  # FairWeb's scale ends there
+        pairs = ", ".join(f"{level}:{gain:g}" for level, gain in gains.items())
+        warnings.warn(f"levels have the gains {pairs}, 2^level - 1 (or as gains says)", Note, 5)
+    return gains
+
+
+def _gains_by_level(
+    qrels: pd.DataFrame, gains: Mapping[int, float] | Literal["exponential"]
+) -> dict[int, float]:
     """The gain of each level, 0 for level 0 where none is given; the qrels are checked."""
     if qrels.empty:
         raise ValueError("the qrels judge no document")
     refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
+    if isinstance(gains, str):
+        gains = _exponential_gains(int(qrels["level"].max()))
     by_level = {0: 0.0} | dict(gains)
     without_gain = sorted(set(qrels["level"].unique().tolist()) - set(by_level))
     if without_gain:
@@ -201,14 +226,12 @@ def _gains_by_level(qrels: pd.DataFrame, gains: Mapping[int, float]) -> dict[int
     return by_level
 
 
-def _in_order(runs: pd.DataFrame, order: str) -> Integers:
-    """Rows in the order in which their lists are read."""
+def _in_order(runs: pd.DataFrame, lists: Integers, order: str) -> Integers:
+    """Rows in the order in which their lists are read; ``lists``: the number of each row's list."""
     if order == "rank":
         return np.argsort(runs["rank"].to_numpy(), kind="stable")
     if order == "score":
-        # As trec_eval has it: equal scores by document, the last in the alphabet first.
-        alphabetical = runs["document"].rank(method="dense").to_numpy()
-        return np.lexsort((-alphabetical, -runs["score"].to_numpy()))
+        return by_score(lists, runs["document"], runs["score"])
     return np.arange(len(runs))
 
 
@@ -272,14 +295,14 @@ def _numbered_rows(
     )
     if order == "file" and "rank" in runs.columns:
         ranked["stated rank"] = runs["rank"].to_numpy()
-    ranked = ranked.iloc[_in_order(runs, order)]
+    ranked = ranked.iloc[_in_order(runs, lists, order)]
     return ranked[ranked["topic"] >= 0], run_names, run_topics, documents
 
 
 def lay_out(
     runs: pd.DataFrame,
     qrels: pd.DataFrame,
-    gains: Mapping[int, float],
+    gains: Mapping[int, float] | Literal["exponential"],
     cutoff: int,
     order: str,
     unjudged: str,

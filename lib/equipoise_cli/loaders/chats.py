@@ -19,6 +19,8 @@ Zhao et al. (2024), WildChat; Katsis et al. (2025), MTRAG; the guidelines of TRE
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -308,25 +310,34 @@ class _Reader:
             items[0].wrong(self.problems, "", problem, expected)
             raise InputError(self.problems)
         utterances = self._utterances(topics)
-        conversations: dict[tuple[str, str], list[Message]] = {}
+        turn_ids = {turn_id: place for place, turn_id in enumerate(utterances)}
+        responses_of: dict[tuple[str, str], dict[str, str]] = {}
         for item in items:
             fields = {**item.content, **fields_of(item.content.get("metadata"))}
             run = str(fields.get("run_name", fields.get("run_id", run_of(self.path))))
-            for turn in item.content.get("turns", [item.content]):
+            turns = item.content.get("turns", [item.content])
+            if not isinstance(turns, list):
+                item.wrong(self.problems, "turns", shown(turns), "a list of turns")
+                continue
+            for turn in turns:
                 turn_fields = fields_of(turn)
-                turn_id = turn_fields.get("turn_id")
-                response = _response_of_ikat(turn_fields.get("responses"))
-                if str(turn_id) not in utterances or response is None:
-                    problem = f"turn {shown(turn_id)}"
-                    if response is None:
-                        problem += " without a response"
+                turn_id = str(turn_fields.get("turn_id"))
+                place = f"turn {shown(turn_id)}"
+                response = ikat_response(item, place, turn_fields.get("responses"), self.problems)
+                if turn_id not in utterances:
                     expected = f"a turn of {topics}, such as {listed(utterances, 3)}"
-                    item.wrong(self.problems, "turn_id", problem, expected)
+                    item.wrong(self.problems, "turn_id", place, expected)
                     continue
-                topic = str(turn_id).rpartition("_")[0]
-                messages = conversations.setdefault((run, topic), [])
-                messages += [("user", utterances[str(turn_id)]), ("system", response)]
-        for (run, topic), messages in conversations.items():
+                responses = responses_of.setdefault((run, turn_id.rpartition("_")[0]), {})
+                if turn_id in responses:
+                    problem, expected = f"{place} of {run} again", "each turn of a run once"
+                    item.wrong(self.problems, "turn_id", problem, expected)
+                responses[turn_id] = response
+        for (run, topic), responses in responses_of.items():
+            messages: list[Message] = []
+            # A file may have the turns in any order; the topics have them as they were held.
+            for turn_id in sorted(responses, key=turn_ids.__getitem__):
+                messages += [("user", utterances[turn_id]), ("system", responses[turn_id])]
             self.add(items[0], topic, messages, run)
 
 
@@ -338,17 +349,51 @@ def _answer_of_mtrag(content: dict[str, Any]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _response_of_ikat(responses: Any) -> str | None:
-    """The first of ranked responses, or all sentences of one response."""
+def _rank_of(response: dict[str, Any]) -> int | None:
+    """The rank that a response states, in digits too; None where it is no rank."""
+    rank = response["rank"]
+    if isinstance(rank, str) and re.fullmatch("[0-9]{1,9}", rank):
+        return int(rank)
+    is_number = isinstance(rank, (int, float)) and not isinstance(rank, bool)
+    if is_number and math.isfinite(rank) and rank >= 0 and rank == int(rank):
+        return int(rank)
+    return None
+
+
+def ikat_responses(
+    item: Item, place: str, responses: Any, problems: Problems
+) -> list[dict[str, Any]]:
+    """The best of ranked responses, or all sentences of one; none, and a problem, without a text.
+
+    Ranks count from 0 or from 1. ``place``: the turn, for problems.
+    """
     sound = []
-    for response in responses or ():
+    for response in responses if isinstance(responses, list) else ():
         if isinstance(response, dict) and isinstance(response.get("text"), str):
             sound.append(response)
     if not sound:
-        return None
-    if any("rank" in response for response in sound):
-        sound = [min(sound, key=lambda response: response.get("rank") or 10**9)]
-    return "\n".join(response["text"] for response in sound)
+        problem, expected = f"{place} without a response", "responses with a text"
+        item.wrong(problems, "responses", problem, expected)
+        return []
+    if not any("rank" in response for response in sound):
+        return sound
+    by_rank: dict[int, dict[str, Any]] = {}
+    for response in sound:
+        rank = _rank_of(response) if "rank" in response else None
+        if rank is None:
+            problem = f"{place} with rank {shown(response.get('rank', 'none'))}"
+            item.wrong(problems, "rank", problem, "a whole number from 0 in each response")
+        elif rank in by_rank:
+            item.wrong(problems, "rank", f"{place} with rank {rank} again", "each rank once")
+        else:
+            by_rank[rank] = response
+    return [by_rank[min(by_rank)]] if by_rank else []
+
+
+def ikat_response(item: Item, place: str, responses: Any, problems: Problems) -> str:
+    """The text of `ikat_responses`."""
+    chosen = ikat_responses(item, place, responses, problems)
+    return "\n".join(response["text"] for response in chosen)
 
 
 def _has_answer(transcripts: Iterable[Transcript]) -> bool:

@@ -17,7 +17,7 @@ from equipoise.files import head, is_parquet, read_columns, read_source
 from equipoise.loaders.documents import data_set
 from equipoise.loaders.fairweb import numbered_groups, read_memberships, read_target
 from equipoise.loaders.trec import file_name, read_qrels, read_run
-from equipoise.options import read_pairs
+from equipoise.options import RunOrder, read_pairs
 from equipoise.problems import Note, Problems, listed, refused, shown, together
 from equipoise.tidy import tidy_memberships, tidy_qrels
 
@@ -64,11 +64,13 @@ def run_names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def read_named_runs(paths: Sequence[Path]) -> pd.DataFrame:
+def read_named_runs(paths: Sequence[Path], order: RunOrder) -> pd.DataFrame:
     """Several runs in one table, each by its name."""
     names = run_names(paths)
-    runs = together(partial(read_run, path, name) for path, name in zip(paths, names, strict=True))
-    return pd.concat(runs, ignore_index=True)
+    calls = []
+    for path, name in zip(paths, names, strict=True):
+        calls.append(partial(read_run, path, name, order=order))
+    return pd.concat(together(calls), ignore_index=True)
 
 
 def read_document_ids(path: str | Path) -> dict[str, str]:

@@ -2,11 +2,12 @@
 
 *TREC*: RAG 2024 and 2025, RAGTIME, DRAGUN, iKAT 2025: an object with ``references`` (ids of the
 documents, or ids with scores), and ``answer`` or ``responses``, a list of ``text`` and
-``citations``: places in the references from 0, ids, or ids with scores. *ALCE*: ``question``,
-``docs`` and ``output`` (or ``answer``, in a worked example), within ``data`` or ``demos``; ``[1]``
-is the first of ``docs``, which has the id 1 unless it names one; the question's id is ``sample_id``
-or ``id``, or its words with ``_`` between. Which documents are relevant qrels say, or ALCE's
-``answers_found``.
+``citations``: places in the references from 0, ids, or ids with scores. *iKAT 2024*: a run with
+``turns``, the best response of each with ``passage_provenance``: it cites those ``used``. *ALCE*:
+``question``, ``docs`` and ``output`` (or ``answer``, in a worked example), within ``data`` or
+``demos``; ``[1]`` is the first of ``docs``, which has the id 1 unless it names one; the question's
+id is ``sample_id`` or ``id``, or its words with ``_`` between. Which documents are relevant qrels
+say, or ALCE's ``answers_found``.
 
 References
 ----------
@@ -28,6 +29,7 @@ from equipoise.loaders.answers import answer_table
 from equipoise.loaders.objects import Item, fields_of, first_value, read_items
 from equipoise.loaders.trec import read_qrels
 from equipoise.problems import Note, Problems, listed, shown
+from equipoise_cli.loaders.chats import KNOWN, ikat_responses
 
 _BRACKETS_TO_ROUND = str.maketrans("[]", "()")
 _QUESTION_KEYS = ("topic_id", "narrative_id", "turn_id", "request_id", "query_id", "qid", "id")
@@ -105,6 +107,34 @@ def _read_trec(item: Item, problems: Problems) -> list[dict[str, Any]]:
     return [row]
 
 
+def _turns_of_ikat(item: Item, problems: Problems) -> list[Item]:
+    """The turns of a run of iKAT 2024, each as the other tracks have an answer."""
+    turns = []
+    for number, turn in enumerate(item.content["turns"], start=1):
+        turn_id = fields_of(turn).get("turn_id")
+        place = f"turn {shown(turn_id)}"
+        passages: dict[str, Any] = {}  # each once, in their order, and whether it was used
+        texts = []
+        for response in ikat_responses(item, place, fields_of(turn).get("responses"), problems):
+            texts.append(response["text"])
+            for passage in response.get("passage_provenance") or ():
+                name = fields_of(passage).get("id")
+                if not isinstance(name, str):
+                    expected = "objects with the id of a passage"
+                    item.wrong(problems, f"passage_provenance of {place}", shown(passage), expected)
+                passages[str(name)] = fields_of(passage).get("used")
+        # Without saying what was used, all passages are behind the text.
+        cited = [name for name, is_used in passages.items() if is_used in (True, None)]
+        content = {
+            "turn_id": turn_id,
+            "run_id": item.content.get("run_name", ""),
+            "references": list(passages),
+            "answer": [{"text": "\n".join(texts), "citations": cited}],
+        }
+        turns.append(Item(content, item.path, item.line, number))
+    return turns
+
+
 # --- ALCE -----------------------------------------------------------------------------------------
 
 
@@ -153,6 +183,8 @@ def _form(content: dict[str, Any]) -> str:
         return "alce"
     if _sentences_of(content) is not None or "references" in content:
         return "trec"
+    if KNOWN["ikat-run"](content):
+        return "ikat"
     return "answers"
 
 
@@ -212,6 +244,8 @@ def _read_file(
     form = _form(items[0].content) if items else "answers"
     if form == "answers":
         return answer_table(items, problems)
+    if form == "ikat":
+        items = [turn for item in items for turn in _turns_of_ikat(item, problems)]
     read = _read_alce if form == "alce" else _read_trec
     rows = []
     for item in items:

@@ -241,7 +241,7 @@ def fetch_rewriting_runs() -> dict[str, pd.DataFrame]:
     runs = {}
     for name in _REWRITING_RUNS:
         path = registry.fetch("cqr_runs", f"results/bert_base_{name}.trec")
-        run = trec.read_run(path).rename(columns={"topic": "query"})
+        run = trec.read_run(path, order=None).rename(columns={"topic": "query"})
         runs[name.removeprefix("run_").replace("_", "-")] = run
     return runs
 

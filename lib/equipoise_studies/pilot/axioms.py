@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import Booleans, Floats, ratio, starts
+from equipoise.arrays import Booleans, Floats, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import NuggetTable
 
@@ -151,8 +151,10 @@ def _padding(nuggets: NuggetTable, sets: Sets, _: float) -> tuple[NuggetTable, S
 
 def _earlier(nuggets: NuggetTable, sets: Sets, _: float) -> tuple[NuggetTable, Sets, Booleans]:
     last, has_nugget = _last(nuggets)
-    is_first = np.isin(last, starts(nuggets.conversation))
-    end_before = np.where(is_first, 0, nuggets.end[np.maximum(last, 1) - 1])
+    # Between it and the nugget before it there may be empty turns, which have no place.
+    is_before = np.arange(len(nuggets.end)) < last[nuggets.conversation]
+    end_before = np.zeros(len(last), dtype=nuggets.end.dtype)
+    np.maximum.at(end_before, nuggets.conversation[is_before], nuggets.end[is_before])
     has_room = has_nugget & (nuggets.start[last] > end_before + 1)
     return _moved(nuggets, last[has_room], -1), sets, has_room
 

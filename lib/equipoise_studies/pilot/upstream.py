@@ -57,7 +57,7 @@ def fetch_runs(pack: PackName) -> pd.DataFrame:
     """The runs, called bm25, qld and qljm in the pilot pack, in the order of their files."""
     runs = []
     for run, file in _PACKS[pack].runs.items():
-        runs.append(read_run(_fetch(pack, file), run))
+        runs.append(read_run(_fetch(pack, file), run, order=None))
     return pd.concat(runs, ignore_index=True)
 
 

@@ -453,7 +453,7 @@ class Study(ChapterConfig):
         # One run file a task, as TREC's format has no place for it.
         tables = []
         for task, task_pairs in pairs.groupby("task"):
-            run = read_run(Path(str(system.runs).replace("{task}", str(task))), column)
+            run = read_run(Path(str(system.runs).replace("{task}", str(task))), column, order=None)
             run = run.rename(columns={"topic": "query"}).assign(task=task)
             tables.append(task_pairs.merge(run[[*PAIR, "score"]], how="left"))
         return pd.concat(tables)

@@ -11,14 +11,21 @@ LARGEST_NUMBER = 10**9
 LONGEST_RANGE = 100
 """Most documents that a range such as [1-3] may stand for."""
 
+SEPARATOR = r"\s*+(?:[,;、，；]\s*+(?:and\b|&)?+|and\b|&)\s*+"
+"""What stands between the numbers of a list, as the pattern of a regular expression."""
+
 _NUMBERS = r"[0-9]++(?:\s*+[-–—]\s*+[0-9]++)?+"
-_CITATION = re.compile(rf"\s*+{_NUMBERS}(?:\s*+[,;]\s*+{_NUMBERS})*+\s*+")
+_CITATION = re.compile(rf"\s*+{_NUMBERS}(?:{SEPARATOR}{_NUMBERS})*+\s*+")
 _BRACKET, _RANGE = (
     re.compile(r"\[([^\[\]]*+)(\]?)"),
     re.compile(r"([0-9]++)(?:\s*+[-–—]\s*+([0-9]++))?+"),
 )
 _DIGIT, _DIGIT_FIRST = re.compile(r"\d"), re.compile(r"\s*+\d")
 _CITED, _OTHER_BRACKET = re.compile(rf"\[{_CITATION.pattern}\]"), re.compile(r"[［【]\s*+\d")
+# A block between fences, to the end of the text where its fence is not closed, or a span.
+_CODE = re.compile(r"`{3,}+[^`]*+(?:`{1,2}+(?!`)[^`]*+)*+(?:`{3,}+|\Z)|`[^`\n]++`")
+_CITED_IN_CODE = re.compile(rf"`\s*+(?:{_CITED.pattern}\s*+)++`")
+_NO_BRACKETS = str.maketrans("[]", "  ")
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,13 @@ def _mentions_in(answer: str, begin: int, end: int, largest: int) -> list[tuple[
     return numbers
 
 
+def _code_without_brackets(code: re.Match[str]) -> str:
+    """Code as long as it was; a span that is a citation and nothing else stays one."""
+    if _CITED_IN_CODE.fullmatch(code[0]):
+        return code[0]
+    return code[0].translate(_NO_BRACKETS)
+
+
 def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[int, int, int]]]:
     """What each bracket cites: its numbers, each with where its digits or range begin and end.
 
@@ -64,6 +78,8 @@ def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[i
     if documents is not None and documents < 1:
         raise ValueError(f"at least one document is wanted, found {documents}")
     largest = LARGEST_NUMBER - 1 if documents is None else documents
+    if "`" in answer:
+        answer = _CODE.sub(_code_without_brackets, answer)
     for bracket in _BRACKET.finditer(answer):
         content, closing = bracket.groups()
         # Nearly all brackets hold one number, which needs no further look.
@@ -84,13 +100,14 @@ def mentions(answer: str, documents: int | None = None) -> Iterator[list[tuple[i
 def citations(answer: str, documents: int | None = None) -> Citations:
     """The distinct bracketed numbers of an answer, in range and out of range.
 
-    A citation is a number in square brackets, or several with commas or semicolons between, or a
-    range: ``[1]``, ``[1, 2]``, ``[1; 2]``, ``[1-3]``. A range is read as all its numbers where it
-    ascends, lies within the documents and has at most `LONGEST_RANGE` of them; a longer or falling
-    one, and one beyond the documents such as ``[2015-2019]``, is malformed. Malformed, and citing
-    nothing, are also other brackets with a digit (``[Document 5]``, ``[5a]``, ``[-1]``, ``[5``
-    without its end, digits that are not 0 to 9) and numbers in the brackets of other scripts
-    (【5】).
+    A citation is a number in square brackets, or several with commas, semicolons, and or & between,
+    or a range: ``[1]``, ``[1, 2]``, ``[1; 2]``, ``[1, 2, and 3]``, ``[1-3]``. In code, between
+    backticks, a bracket is an index, unless the span holds citations alone. A range is read as all
+    its numbers where it ascends, lies within the documents and has at most `LONGEST_RANGE` of them;
+    a longer or falling one, and one beyond the documents such as ``[2015-2019]``, is malformed.
+    Malformed, and citing nothing, are also other brackets with a digit (``[Document 5]``, ``[5a]``,
+    ``[-1]``, ``[5`` without its end, digits that are not 0 to 9) and numbers in the brackets of
+    other scripts (【5】).
     Brackets without any digit are prose, and so are numbers in parentheses, which mostly are years.
 
     ``documents``: number of documents shown; numbers from 1 to it are in range. Without it, every

@@ -25,25 +25,25 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from equipoise.measures.attribution.brackets import citations
+from equipoise.measures.attribution.brackets import SEPARATOR, citations
 from equipoise.problems import Note, listed, need_columns
 
 _N = r"[0-9]{1,3}+(?:\s*+[-–—]\s*+[0-9]{1,3}+)?+"
-_LIST = rf"(\s*+{_N}(?:\s*+(?:[,;、，；&]|and\b)\s*+{_N})*+\s*+)"
+_LIST = rf"(\s*+{_N}(?:{SEPARATOR}{_N})*+\s*+)"
 _WORD = (
     r"(?:doc(?:ument)?|source|passage|ref(?:erence)?|cit(?:e|ation)|context|result|snippet|text)s?"
 )
 _NAMED = rf"(?:{_WORD}[\s._:-]*+|\#){_N}"
 _UP = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _UNIT = r"(?:km|cm|mm|dm|ft|mi|in|yd|mc)"
-_NO_POWER = rf"(?<![⁺⁻])(?:(?<![0-9])|(?<=\b[12][0-9]{{3}}))(?<!\b[A-Za-z])(?<!\b{_UNIT})"
+_NO_POWER = rf"(?<![⁺⁻])(?:(?<![0-9])|(?<=\b[12][0-9]{{3}}))(?<!(?<!['’])\b[A-Za-z])(?<!\b{_UNIT})"
 _TAG = r"(?:cite|citation|ref|reference|source|doc|document)"
 STYLES = {
     "bracket": re.compile(r"(?!)"),  # as it is
     "footnote": re.compile(rf"(?m)^[ ]{{0,3}}\[\^[^\[\]]*+\]:|\[\^{_LIST}\]"),
     "lenticular": re.compile(rf"[【［]{_LIST}(?:[†‡|][^【［】］]{{0,300}}+)?+[】］]"),
     "doc": re.compile(
-        rf"(?i)[\[(（【](\s*+{_NAMED}(?:\s*+(?:[,;、，；&]|and\b)\s*+(?:{_NAMED}|{_N}))*+\s*+)(?:[:†|][^\[\]()【】]*+)?+[\])）】]"
+        rf"(?i)[\[(（【](\s*+{_NAMED}(?:{SEPARATOR}(?:{_NAMED}|{_N}))*+\s*+)(?:[:†|][^\[\]()【】]*+)?+[\])）】]"
     ),
     "tag": re.compile(
         rf"(?i)<{_TAG}\b[^<>]*+>\s*+[\[(]?+{_LIST}[\])]?+\s*+</{_TAG}>"

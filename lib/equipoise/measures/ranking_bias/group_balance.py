@@ -396,8 +396,8 @@ def arb(
     magnitudes: ArrayLike,
     cutoffs: Cutoffs,
     *,
-    towards: options.Towards = 1,
-    against: options.Against = 0,
+    towards: options.GroupPlace = 1,
+    against: options.GroupPlace = 0,
     magnitude: options.Magnitude = "log",
     present: ArrayLike | None = None,
     undefined: Undefined = np.nan,
@@ -419,6 +419,8 @@ def arb(
     magnitudes : array_like, shaped (..., ranks, groups)
         Occurrences of each group's terms in each ranked document. The public program subtracts
         female from male: with the groups in order of their names (f, m) that is the default.
+    towards, against : int
+        Places of the groups G and H: the bias is positive for the one and negative for the other.
     present : array_like of bool, shaped (..., ranks), optional
         Which ranks hold a document; they are the first ones. All where not given.
 

@@ -36,7 +36,7 @@ from equipoise.measures.ranking_bias.group_balance import (
 )
 from equipoise.measures.ranking_bias.terms import TermCounts, TermGroups, count_terms
 from equipoise.measures.tied_scores import mean_of_ties
-from equipoise.problems import listed, refuse_twice
+from equipoise.problems import listed, refuse_twice, shown
 from equipoise.tidy import tidy_runs
 
 
@@ -150,6 +150,24 @@ def _in_order_of_groups(
     return [target[group] for group in groups.groups]
 
 
+def _leaning_groups(
+    towards: str | None, against: str | None, groups: Sequence[str]
+) -> tuple[int, int]:
+    """Places of the groups that ARB is positive and negative for."""
+    for option, name in (("towards", towards), ("against", against)):
+        if name is not None and name not in groups:
+            raise ValueError(
+                f"{option} is {shown(name)}; wanted one of the groups {listed(groups)}"
+            )
+    if against is None:
+        against = next(group for group in groups if group != towards)
+    if towards is None:
+        towards = next(group for group in groups if group != against)
+    if towards == against:
+        raise ValueError(f"towards and against are both {towards}; wanted two groups")
+    return groups.index(towards), groups.index(against)
+
+
 def _check_runs(runs: pd.DataFrame) -> None:
     if runs.empty:
         raise ValueError("the runs hold no document")
@@ -213,8 +231,8 @@ def score_ranking_bias(
     base: options.Base = 2.0,
     short: options.Short = "length",
     magnitude: options.Magnitude = "log",
-    towards: options.Towards = 1,
-    against: options.Against = 0,
+    towards: options.Towards | None = None,
+    against: options.Against | None = None,
     missing: options.Missing = "neutral",
     tied_scores: options.TiedScores = "ranked",
     by_group: options.ByGroup = False,
@@ -228,7 +246,8 @@ def score_ranking_bias(
     each term. ``score`` where means over the orders of ties are wanted: exact for FaiRR and ARB,
     which are sums over ranks; of TED in all orders, up to 20,000 of a list, else in 1,000 drawn.
     ``target``: by the names of the groups, or in their order. ``background``: may also be a table
-    with columns ``topic, document``. ``undefined``: NFaiRR where its ideal is zero. Returns columns
+    with columns ``topic, document``. ``towards``, ``against``: where one is given, the other is the
+    first group by name that is left. ``undefined``: NFaiRR where its ideal is zero. Returns columns
     ``run, topic, attribute, measure, value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
     ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k``, ``ARB@k``, and
     with ``by_group`` ``TermExposure(group=f)@k``. An empty topic is the mean over the topics; one
@@ -256,6 +275,7 @@ def score_ranking_bias(
         counts = count_terms(counts.items(), groups.terms)
     _check_runs(runs)
     shares = _in_order_of_groups(target, groups)
+    place_towards, place_against = _leaning_groups(towards, against, groups.groups)
     # The last row, where -1 leads, stands for padding and for documents without a text.
     magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
     lengths = np.append(counts.lengths, 0)
@@ -296,7 +316,12 @@ def score_ranking_bias(
         "TExFAIR": fairness(discounted_ted, shares, n_groups),
         "TExFAIR(proportional=False)": fairness(ted, shares, n_groups),
         "ARB": arb(
-            leaning, cutoffs, towards=towards, against=against, magnitude="count", present=present
+            leaning,
+            cutoffs,
+            towards=place_towards,
+            against=place_against,
+            magnitude="count",
+            present=present,
         ),
     }
     if by_group:

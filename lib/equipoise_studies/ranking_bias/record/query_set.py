@@ -275,7 +275,7 @@ class Recorder:
     def _run_of_file(self, name: str, ranker: Ranker, world: str) -> pd.DataFrame:
         """The best documents of a run file, and those tied with the last of them."""
         path = self._run_file(ranker, world)
-        run = read_run(path, name)
+        run = read_run(path, name, order=None)
         run = run[run["topic"].isin(self.collection.queries["query"])]
         if run.empty:
             raise ValueError(f"{path}: no line for a query of {self.label}")
