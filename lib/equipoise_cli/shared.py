@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -141,7 +142,6 @@ def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
 
 def write(tables: Mapping[Path | None, Any]) -> None:
     """Write tables and figures to their files, all or none; a table without one is printed."""
-    from equipoise.problems import plain
     from equipoise_compendium.writing import write_csv, write_files
 
     files = {path: table for path, table in tables.items() if path is not None}
@@ -150,9 +150,18 @@ def write(tables: Mapping[Path | None, Any]) -> None:
         return
     buffer = io.StringIO()
     write_csv(tables[None], buffer)
-    text = buffer.getvalue()
+    print_text(buffer.getvalue())
+
+
+def print_text(text: str) -> None:
+    """Write a text to the standard output, all of it, or raise an OSError."""
+    from equipoise.problems import plain
+
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "closed")
     # A terminal would obey control characters in the ids of others; a file keeps every byte.
     sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 @contextmanager
