@@ -316,9 +316,10 @@ def score_attribution(
     """Precision and recall of the citations in answers, and how they change with the authors named.
 
     A file may be a folder of files, which are read one by one. A line of a .jsonl file holds
-    question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
-    nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were
-    shown), gold (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys.
+    question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author and
+    nonrelevant_author (the actual ones, the same in every mode: mode says what the model was told),
+    answer, relevant (document numbers), and optionally documents (how many were shown), gold
+    (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys.
     Files of TREC (RAG, RAGTIME, iKAT 2025) and of ALCE hold the answers of one MODE each
     (Informed=run.jsonl; Vanilla unless stated). CAS compares Informed with Vanilla, CAB compares
     Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard

@@ -50,9 +50,10 @@ SAMPLES = {
     ),
     "NUGGETS": ("run,topic,turn,start,end,level,SIZE,KIND", "bing,T1,1,33,35,2,0 1,1/2 1/2"),
     "FILE": (
-        '{"question": "q1", "mode": "Informed", "relevant_author": "Human",'
-        ' "nonrelevant_author": "LLM",',
-        ' "answer": "In Wales [2].", "relevant": [2]}',
+        '{"question": "q1", "mode": "Informed", "relevant_author": "Human", '
+        '"nonrelevant_author": "LLM", "answer": "In Wales [2].", "relevant": [2]}',
+        '{"question": "q1", "mode": "CF-informed", "relevant_author": "Human", '
+        '"nonrelevant_author": "LLM", "answer": "In Wales [1].", "relevant": [2]}',
     ),
     "FILES, annotated": (
         "##### T1 bing",

@@ -362,6 +362,7 @@ def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.Mon
     assert bias.exit_code == 0, bias.output
     for words in (
         "score gfrc2 NUGGETS --attributes attributes",
+        "score attribution FILE -o answers.csv",
         "nuggets FILES --attributes attributes --labels labels",
         "transcripts messages.jsonl -o transcripts",
         "score outcomes RECORDS --known known --names names",
@@ -371,6 +372,8 @@ def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / "messages.jsonl").write_text("\n".join(shared.SAMPLES["FILES"]))
         done = called(*words.split())
         assert done.exit_code == 0, (words, done.output)
+    answers = pd.read_csv("answers.csv").set_index("measure")["value"]
+    assert answers[["CAB-precision", "CAB-recall"]].tolist() == [1, 1]
 
 
 RUNS = ["--run", "run", "--qrels", "qrels", "--membership", "G=groups.csv"]
