@@ -192,6 +192,16 @@ def named(texts: Iterable[str], option: str) -> dict[str, str]:
     return values
 
 
+def named_files(texts: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """Name and file of an option that is written ``NAME=FILE``, or ``FILE`` with an empty name."""
+    pairs = []
+    for text in texts:
+        if "=" not in text:
+            pairs.append(("", "/dev/stdin" if text == "-" else text))
+    named_texts = (text for text in texts if "=" in text)
+    return [*pairs, *named(named_texts, option).items()]
+
+
 def notebook_name(text: str) -> str:
     """The name of a notebook, also where a shell has completed it to ``notebooks/NAME.ipynb``."""
     if text.endswith(".ipynb"):

@@ -143,7 +143,6 @@ def test_bad_files_end_with_a_message_and_write_nothing(
         (["--kind", "AGE=ordinal"], "every attribute set needs"),
         (["--kind", "SIZE=nominal"], "each name once"),
         (["--kind", "SIZE"], "NAME=VALUE"),
-        (["--run", "elsewhere/r1"], "the same file name"),
         (["--gains", "exponential"], "level:gain"),
         (["--weights", "AGE:1"], "weights for AGE; wanted one for each of utility, SIZE"),
         (["--weights", "utility:1"], "weights for utility; wanted one for each of utility, SIZE"),
