@@ -191,6 +191,46 @@ def stem(path: str | Path) -> str:
     return PurePath(unpacked_name(path)).stem
 
 
+def told_apart(names: Sequence[str], paths: Sequence[str | Path]) -> list[str]:
+    """What sources are called: each by its name, those that share one by their paths.
+
+    So a source is its file: ``a/run.txt`` and ``b/run.txt`` become ``a/run`` and ``b/run``, and a
+    file that is given twice is refused.
+    """
+    real_paths = list(map(os.path.realpath, paths))
+    for real_path in _repeated(real_paths):
+        path = paths[real_paths.index(real_path)]
+        raise refused(path, "the same file twice", "each file once")
+    absolute_paths = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - links stay
+    labels = list(names)
+    shared_names = _repeated(labels)
+    if shared_names:
+        note = f"several files are called {listed(sorted(shared_names))}: they go by their paths"
+        warnings.warn(note, Note, 2)
+    n_parts = 1
+    while True:
+        ambiguous_labels = _repeated(labels)
+        if not ambiguous_labels:
+            return labels
+        for place, path in enumerate(absolute_paths):
+            if labels[place] in ambiguous_labels:
+                labels[place] = _ending_of_path(path, n_parts, absolute_paths)
+        n_parts += 1
+
+
+def _ending_of_path(path: Path, n_parts: int, paths: Sequence[Path]) -> str:
+    """The last parts of a path, without the file's ending unless another path has another one."""
+    name = stem(path)
+    if sum(stem(other) == name and other.parent == path.parent for other in paths) > 1:
+        name = path.name
+    label = "/".join([*path.parts[-n_parts:-1], name])
+    return os.fsencode(label).decode("utf-8", "replace")  # text that can be written
+
+
+def _repeated(items: Iterable[Any]) -> list[Any]:
+    return [item for item, count in Counter(items).items() if count > 1]
+
+
 def parts(folder: str | Path, endings: Sequence[str] = (".parquet",)) -> list[Path]:
     """Files of these endings at any depth of a folder, relative to it, in the order of their names.
 

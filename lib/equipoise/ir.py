@@ -33,8 +33,8 @@ from equipoise.coverage import Seen, first, judge
 from equipoise.declare import choices_of, options_of
 from equipoise.divergences import DIVERGENCES, refuse_order
 from equipoise.loaders.documents import stream_documents
-from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.gender_terms import read_terms
+from equipoise.loaders.groups import groups_in
 from equipoise.measures.gfr import UTILITIES, gfr_table
 from equipoise.measures.ranking_bias import (
     TermCounts,
@@ -44,7 +44,6 @@ from equipoise.measures.ranking_bias import (
     score_ranking_bias,
 )
 from equipoise.options import Attention, Tokens, Unrepresented
-from equipoise.problems import need_columns
 
 _COLUMNS = {
     "query_id": "topic",
@@ -60,34 +59,24 @@ _texts: dict[str, tuple[TermCounts, TermGroups]] = {}
 
 def groups(
     name: str,
-    memberships: str | Path | pd.DataFrame,
+    memberships: Any,
     target: str | Path | Sequence[float] = "uniform",
     *,
     kind: Literal["nominal", "ordinal"] = "nominal",
 ) -> None:
-    """Name an attribute set: files of NTCIR FairWeb, or a table with a column for each group.
+    """Name an attribute set, and the groups of documents in it.
 
-    The table has a column document (docno, doc_id) and maybe topic (qid, query_id); without one it
-    is for all topics. ``target``: the file, or the wanted share of each group. A name that is taken
-    gets another meaning.
+    ``memberships``: what `equipoise.gfr` takes: a file, lines of NTCIR FairWeb or a table such as
+    ``docno,gender``; a data frame; or the group of each document. A table may have a column topic
+    (qid, query_id); without one it is for all topics. ``target``: ``uniform``, a file, numbers as
+    ``female:1,male:1``, or the wanted share of each group. A name that is taken gets another
+    meaning.
     """
-    if isinstance(memberships, pd.DataFrame):
-        table = memberships.rename(columns=_COLUMNS)
-        need_columns(table, ["document"])
-        names = tuple(
-            str(column) for column in table.columns if column not in ("topic", "document")
-        )
-        attribute = AttributeSet(name, kind, names, np.ones(len(names)))
-        if not isinstance(target, str | Path):
-            attribute = attribute.with_target(list(target))
-        elif target != "uniform":
-            raise ValueError(
-                f"target is {target}: with a table, it is uniform or the share of each group"
-            )
-        _groups[name] = attribute, table
-        return
-    attribute = read_target(str(target), name, kind)
-    _groups[name] = attribute, read_memberships(memberships, attribute)
+    target_text = str(target) if isinstance(target, (str, Path)) else ""
+    table, attribute = groups_in(memberships, name, kind, target_text)
+    if not isinstance(target, (str, Path)):
+        attribute = attribute.with_target(list(target))
+    _groups[name] = attribute, table
 
 
 def texts(

@@ -1,14 +1,16 @@
 """The front door: runs, judgements and memberships as people hold them, made tidy tables.
 
-Data frames with the field's names of columns, dictionaries of dictionaries (pytrec_eval, ranx),
-named tuples (ir_measures, ir_datasets), and objects that know how to become a data frame (ranx,
-Arrow, Polars). A table that is tidy already is returned as it is.
+Files, data frames with the field's names of columns, dictionaries of dictionaries (pytrec_eval,
+ranx), named tuples (ir_measures, ir_datasets), and objects that know how to become a data frame
+(ranx, Arrow, Polars). A table that is tidy already is returned as it is.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +19,9 @@ import pandas as pd
 
 from equipoise.arrays import by_score
 from equipoise.attributes import AttributeSet, attribute_sets
-from equipoise.problems import listed, refused, shown
+from equipoise.loaders.documents import data_set
+from equipoise.loaders.trec import read_qrels, read_runs
+from equipoise.problems import Note, listed, refused, shown
 
 TOLERANCE = 1e-5
 """How far shares printed with a few digits may be from summing to 1."""
@@ -115,8 +119,9 @@ def _numbers(values: pd.Series, label: str, column: str) -> pd.Series:
 def tidy_runs(source: Any) -> pd.DataFrame:
     """Ranked lists as columns run, topic, document, rank and, where there are scores, score.
 
-    ``source``: a run; or several, by name. Without a rank, lists are ordered by score as trec_eval
-    does, ties by document id, descending. A run without a name is called ``run``.
+    ``source``: a run; or several, by name or in a list; or files, whose runs are called by their
+    tags. Without a rank, lists are ordered by score as trec_eval does, ties by document id,
+    descending. A run without a name is called ``run``.
 
     >>> tidy_runs({"q1": {"d1": 0.5, "d2": 2.0}})
        run topic document  rank  score
@@ -127,6 +132,12 @@ def tidy_runs(source: Any) -> pd.DataFrame:
     if isinstance(source, Mapping) and _is_by_run(source):
         runs = [tidy_runs(run).assign(run=str(name)) for name, run in source.items()]
         return pd.concat(runs, ignore_index=True)
+    if _is_path(source):
+        return read_runs(source)
+    if isinstance(source, (list, tuple)) and _holds_runs(source):
+        if all(map(_is_path, source)):
+            return read_runs(source)
+        return _several_runs([tidy_runs(run) for run in source])
     table = _frame(source, label, "score")
     names = _names_in(table, ["run", "rank", "score"])
     names |= _required_names(table, ["topic", "document"], label)
@@ -149,6 +160,25 @@ def tidy_runs(source: Any) -> pd.DataFrame:
     if is_tidy and tidy.dtypes.equals(table[tidy.columns].dtypes):
         return table  # of a reader: rows in the order of the file
     return _in_order(tidy)
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, (str, Path))
+
+
+def _holds_runs(source: Sequence[Any]) -> bool:
+    """Whether a sequence has runs, not the rows of one."""
+    return bool(source) and not any(isinstance(item, tuple) for item in source)
+
+
+def _several_runs(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Runs in one table; each is called otherwise, or one would be taken for a part of another."""
+    names = [name for run in runs for name in run["run"].unique()]
+    shared_names = {name for name in names if names.count(name) > 1}
+    if shared_names:
+        expected = "a dictionary of the runs by their names"
+        raise refused("the runs", f"several called {listed(sorted(shared_names))}", expected)
+    return pd.concat(runs, ignore_index=True)
 
 
 def _is_by_run(source: Mapping[Any, Any]) -> bool:
@@ -176,11 +206,18 @@ def _in_order(tidy: pd.DataFrame) -> pd.DataFrame:
 def tidy_qrels(source: Any) -> pd.DataFrame:
     """Relevance judgements as columns topic, document and level; levels below 0 become 0.
 
+    ``source`` may be a file, or a name of ir_datasets such as ``antique/test``.
+
     >>> tidy_qrels({"q1": {"d1": 2}})
       topic document  level
     0    q1       d1      2
     """
     label = "the qrels"
+    if _is_path(source):
+        path = Path(source)
+        if path.exists() or path.suffix:
+            return read_qrels(path)
+        source = data_set(str(source), "qrels").qrels_iter()
     table = _frame(source, label, "level")
     names = _required_names(table, ["topic", "document", "level"], label)
     tidy = pd.DataFrame(
@@ -203,6 +240,7 @@ def tidy_memberships(
 
     They have a column topic where they hold for one topic only. ``source``: the group of each
     document, or the shares of groups; a document named with several groups belongs to each alike.
+    The column of groups is called like the set, or group, or is the only one that holds names.
     Without an attribute set the groups are those found, in the order of their names, nominal,
     wanted alike.
 
@@ -216,6 +254,7 @@ def tidy_memberships(
     table = _frame_of_memberships(source, label)
     names = _names_in(table, ["topic", "group", "share"])
     names |= _required_names(table, ["document"], label)
+    names |= _column_of_set(table, name, names, label)
     ids = pd.DataFrame(
         {
             column: _ids(table[names[column]], label, column)
@@ -245,6 +284,47 @@ def tidy_memberships(
         groups = [column for column in tidy.columns if column not in ids.columns]
         attribute = AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
     return tidy, attribute
+
+
+def _columns_of_names(table: pd.DataFrame) -> list[str]:
+    """The columns that hold names of groups, not ids of documents or numbers, which are shares."""
+    id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
+    columns = []
+    for place, column in enumerate(table.columns):
+        values = table.iloc[:, place]
+        is_number = pd.to_numeric(values, errors="coerce").notna()
+        if column not in id_columns and not is_number.all():
+            columns.append(str(column))
+    return columns
+
+
+def _column_of_set(
+    table: pd.DataFrame, name: str, names: Mapping[str, str], label: str
+) -> dict[str, str]:
+    """The column of a set's groups as the column group, where the table calls it otherwise."""
+    columns = _columns_of_names(table)
+    if name in columns:
+        return {"group": name}
+    if "group" in names or not columns:
+        return {}
+    if len(columns) > 1:
+        raise refused(label, f"columns {listed(columns)}, none called {name}", "one of their names")
+    return {"group": columns[0]}
+
+
+def columns_of_sets(table: pd.DataFrame, label: str) -> list[str]:
+    """Names of the attribute sets of a table: of its columns that hold names of groups."""
+    _required_names(table, ["document"], label)
+    columns = _columns_of_names(table)
+    if not columns:
+        expected = "also a column of names of groups, such as gender, or group"
+        raise refused(label, f"columns {listed(table.columns)}", expected)
+    id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
+    unread = [column for column in table.columns if column not in (*columns, *id_columns)]
+    if unread:
+        note = f"{label}: not read: column {listed(unread)} of numbers, not of names of groups"
+        warnings.warn(note, Note, 2)
+    return columns
 
 
 def _frame_of_memberships(source: Any, label: str) -> pd.DataFrame:
@@ -313,13 +393,24 @@ def tidy_sets(
 ) -> tuple[dict[str, pd.DataFrame], dict[str, AttributeSet]]:
     """Memberships and attribute sets by name.
 
-    ``memberships``: by the name of a set, or of one set, called ``group``. ``attributes``:
+    ``memberships``: by the name of a set; or a file or table, each column of names being a set
+    called like it; or the groups of documents in one set, called ``group``. ``attributes``:
     `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups found.
     """
+    from equipoise.loaders.groups import read_groups, read_sets  # it makes tables tidy, by this
+
     plain = {
         name: entry for name, entry in attributes.items() if not isinstance(entry, AttributeSet)
     }
     sets = {**attributes, **(attribute_sets(plain) if plain else {})}
+    is_table = _is_path(memberships) or isinstance(memberships, pd.DataFrame)
+    if is_table and sets:
+        memberships = dict.fromkeys(sets, memberships)
+    elif _is_path(memberships):
+        sets = {attribute.name: attribute for _, attribute in read_sets(memberships)}
+        memberships = dict.fromkeys(sets, memberships)
+    elif is_table and _has_sets(memberships):
+        memberships = dict.fromkeys(columns_of_sets(memberships, "the memberships"), memberships)
     if not _is_by_set(memberships, sets):
         only_name = next(iter(sets)) if len(sets) == 1 else "group"
         memberships = {only_name: memberships}
@@ -329,8 +420,17 @@ def tidy_sets(
         )
     tables, sets_of_tables = {}, {}
     for name, members in memberships.items():
-        tables[name], sets_of_tables[name] = tidy_memberships(members, name, sets.get(name))
+        if _is_path(members):
+            tables[name], sets_of_tables[name] = read_groups(members, name, sets=sets)
+        else:
+            tables[name], sets_of_tables[name] = tidy_memberships(members, name, sets.get(name))
     return tables, sets_of_tables
+
+
+def _has_sets(table: pd.DataFrame) -> bool:
+    """Whether a table has a column of names for each of several attribute sets."""
+    columns = _columns_of_names(table)
+    return bool(columns) and "group" not in columns
 
 
 def _is_by_set(memberships: Any, sets: Mapping[str, Any]) -> bool:
@@ -342,4 +442,6 @@ def _is_by_set(memberships: Any, sets: Mapping[str, Any]) -> bool:
     value = next(iter(memberships.values()))
     if isinstance(value, Mapping):
         return not isinstance(next(iter(value.values()), ""), Real)  # no shares by group
+    if all(_is_path(entry) and Path(entry).is_file() for entry in memberships.values()):
+        return True
     return not isinstance(value, (str, int))  # no group's name

@@ -126,8 +126,25 @@ def _notes_once() -> Iterator[None]:
         yield
 
 
+def _buffered(stream: Any) -> Any:
+    """A text stream whose writes are complete or fail.
+
+    With PYTHONUNBUFFERED, as in most containers, the standard output has no buffer, and of a text
+    that a disk has no room for the rest would be lost without a word.
+    """
+    raw = getattr(stream, "buffer", None)
+    if not isinstance(raw, io.RawIOBase):
+        return stream
+    buffer = io.BufferedWriter(raw)
+    return io.TextIOWrapper(buffer, stream.encoding, stream.errors, line_buffering=True)
+
+
 class _Group(click.Group):
     """The front door: whatever a command meets ends in sentences that name the file or option."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        sys.stdout = _buffered(sys.stdout)
+        return super().main(*args, **extra)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with _in_sentences():
@@ -137,7 +154,8 @@ class _Group(click.Group):
         with _in_sentences(), _notes_once():
             result = super().invoke(ctx)
             # Flushed within the block, so that a full disk behind it ends in a sentence too.
-            sys.stdout.flush()
+            if sys.stdout is not None:  # closed by the caller, as by >&-
+                sys.stdout.flush()
             return result
 
 

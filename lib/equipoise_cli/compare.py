@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import click
 
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, SCORES, Kind, refuse_outputs
-from equipoise_cli.shared import FILE, FORCE, samples
+from equipoise_cli.shared import FILE, FORCE, print_text, samples
 from equipoise_cli.tables import FORMATS, axes, check_figure, drawn, together
 
 STATISTICS = "equipoise.statistics"
@@ -63,7 +62,6 @@ def _write(
     figures: Mapping[Path, bytes],
 ) -> None:
     """Write tables, by their titles, and figures; all or none."""
-    from equipoise.problems import plain
     from equipoise_compendium.writing import write_files
 
     text = together(tables, form)
@@ -72,8 +70,7 @@ def _write(
         files[output] = text
     write_files(files)
     if output is None:
-        # A terminal would obey control characters in the ids of others.
-        sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
+        print_text(text)
 
 
 @click.command(

@@ -219,10 +219,9 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
     import pandas as pd
     from tqdm import tqdm
 
-    from equipoise.loaders.trec import read_qrels, read_run
+    from equipoise.loaders.trec import read_qrels, read_run, run_names
     from equipoise.problems import refused, together
     from equipoise_cli import permuted_orders, scored_orders
-    from equipoise_cli.loaders.held_files import run_names
     from equipoise_compendium.writing import new_folder, write_csv
 
     reads: list[Any] = [

@@ -183,7 +183,8 @@ def score_outcomes(
     refuse_outputs(outputs, [*records, known_names], force=force)
     import pandas as pd
 
-    from equipoise.files import read_columns
+    from equipoise.files import read_columns, told_apart
+    from equipoise.loaders.transcripts import run_of
     from equipoise.problems import together
     from equipoise_studies.pilot import outcomes
     from equipoise_studies.recorded_conversations import read_harvest
@@ -192,8 +193,10 @@ def score_outcomes(
         raise click.UsageError(
             "--known says what there is, --names where to write what is not: give both"
         )
+    systems = told_apart(list(map(run_of, records)), records)
     with tells_what_was_seen(0.5):  # the default of --least-seen, which is no option here
-        turns_of_records = together(partial(read_harvest, file) for file in records)
+        reads = zip(records, systems, strict=True)
+        turns_of_records = together(partial(read_harvest, file, system) for file, system in reads)
         turns = pd.concat(turns_of_records, ignore_index=True)
         tables = {output: outcomes.outcome_intervals(turns, **options)}
         if tests is not None:

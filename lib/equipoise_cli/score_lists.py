@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import click
 
@@ -22,15 +22,13 @@ from equipoise_cli.shared import (
     MEANS,
     ends_of_means,
     named,
+    named_files,
     samples,
     takes_output,
     tells_what_was_seen,
     write,
 )
 from equipoise_cli.tables import axes, check_figure, drawn
-
-if TYPE_CHECKING:
-    from equipoise_cli.loaders.held_files import Kind
 
 BIAS, ATTRIBUTION = "equipoise.measures.ranking_bias", "equipoise.measures.attribution"
 ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
@@ -100,16 +98,15 @@ def score_ranking_bias(
     import pandas as pd
 
     from equipoise.loaders.gender_terms import read_terms
-    from equipoise.loaders.trec import read_run, run_files
+    from equipoise.loaders.trec import read_run, read_runs, run_files
     from equipoise.measures import ranking_bias
     from equipoise.problems import Note, listed, together
-    from equipoise_cli.loaders.held_files import read_named_runs
     from equipoise_cli.parquet_folders import cluster as connect
     from equipoise_cli.parquet_folders import count_parts
 
     files = list(chain.from_iterable(map(run_files, runs)))
     # All inputs are read before one is refused, so that the faults of all are told.
-    reads: list[Any] = [partial(read_terms, terms), partial(read_named_runs, files, order)]
+    reads: list[Any] = [partial(read_terms, terms), partial(read_runs, files, order=order)]
     if background in ("collection", "own"):  # a word, and no file to read
         reads.append(lambda: background)
     else:
@@ -181,6 +178,18 @@ def _score_runs(
     return pd.concat(tables, ignore_index=True)
 
 
+def _by_set(groups: Iterable[tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Memberships and attribute sets by name; of two files with sets of one name none is taken."""
+    memberships, sets = {}, {}
+    for table, attribute_set in groups:
+        name = attribute_set.name
+        if name in sets:
+            raise click.UsageError(f"two files of --membership have a set {name}: give NAME=FILE")
+        sets[name] = attribute_set
+        memberships[name] = table
+    return memberships, sets
+
+
 @score.command(
     "gfr",
     cls=DeclaredCommand,
@@ -213,8 +222,9 @@ def _score_runs(
     "--membership",
     "memberships",
     multiple=True,
-    metavar="NAME=FILE",
-    help="Group memberships; repeatable.",
+    metavar="[NAME=]FILE",
+    help="Group memberships; without NAME, each column of names is a set called like it; "
+    "repeatable.",
 )
 @click.option(
     "--target",
@@ -249,32 +259,29 @@ def score_gfr(
     **options: Any,
 ) -> None:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
-    membership_of = named(memberships, "--membership")
+    files_of_groups = named_files(memberships, "--membership")
     target_of = named(targets, "--target")
-    kind_of = named(kinds, "--kind")
-    inputs = [*runs, qrels, *membership_of.values(), *target_of.values(), attributes]
+    kind_of: Any = named(kinds, "--kind")  # of two words, which is checked below
+    inputs = [*runs, qrels, *(path for _, path in files_of_groups), *target_of.values(), attributes]
     refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
     from equipoise.attributes import read_attributes
-    from equipoise.loaders.trec import run_files
+    from equipoise.loaders.groups import read_sets
+    from equipoise.loaders.trec import run_files, run_names
     from equipoise.problems import together
-    from equipoise_cli.loaders.held_files import read_groups, read_judgements, run_names
+    from equipoise.tidy import tidy_qrels
     from equipoise_cli.parquet_folders import cluster as connect
 
-    _refuse_without_membership({*target_of, *kind_of} - membership_of.keys())
     _refuse_kinds(kind_of.values())
     files = list(chain.from_iterable(map(run_files, runs)))
     sets = read_attributes(attributes) if attributes else {}
-    reads: list[Any] = [partial(run_names, files), partial(read_judgements, qrels)]
-    for name, path in membership_of.items():
-        kind, target = kind_of.get(name, "nominal"), target_of.get(name, "")
-        reads.append(partial(read_groups, path, name, cast("Kind", kind), target, sets))
+    reads: list[Any] = [partial(run_names, files), partial(tidy_qrels, qrels)]
+    for name, path in files_of_groups:
+        reads.append(partial(read_sets, path, name, kind_of, target_of, sets))
     names, options["qrels"], *groups = together(reads)
     # With them the options are the arguments of the measure, and a task needs no other.
-    options["attributes"] = {}
-    options["memberships"] = {}
-    for table, attribute_set in groups:
-        options["attributes"][attribute_set.name] = attribute_set
-        options["memberships"][attribute_set.name] = table
+    options["memberships"], options["attributes"] = _by_set(chain.from_iterable(groups))
+    _refuse_without_membership({*target_of, *kind_of} - options["attributes"].keys())
+    for attribute_set in options["attributes"].values():
         click.echo(plain(f"seen: {attribute_set}"), err=True)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
@@ -325,9 +332,10 @@ def score_attribution(
     """Precision and recall of the citations in answers, and how they change with the authors named.
 
     A file may be a folder of files, which are read one by one. A line of a .jsonl file holds
-    question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
-    nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were
-    shown), gold (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys.
+    question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author and
+    nonrelevant_author (the actual ones, the same in every mode: mode says what the model was told),
+    answer, relevant (document numbers), and optionally documents (how many were shown), gold
+    (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys.
     Files of TREC (RAG, RAGTIME, iKAT 2025) and of ALCE hold the answers of one MODE each
     (Informed=run.jsonl; Vanilla unless stated). CAS compares Informed with Vanilla, CAB compares
     Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard

@@ -75,10 +75,9 @@ def score_crbo(
     refuse_outputs({"-o": (output, SCORES)}, [*files, ids], force=force)
     import pandas as pd
 
-    from equipoise.loaders.trec import read_run
+    from equipoise.loaders.trec import read_run, run_names
     from equipoise.measures.rank_overlap import crbo
     from equipoise.problems import together
-    from equipoise_cli.loaders.held_files import read_document_ids, run_names
 
     if ids is not None and suffix:
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
@@ -93,7 +92,7 @@ def score_crbo(
 
     reads: list[Any] = []
     if ids is not None:
-        reads.append(lambda: original_of.update(read_document_ids(ids)))
+        reads.append(lambda: original_of.update(_read_document_ids(ids)))
     for name, (before, after) in zip(names, pairs, strict=True):
         # Both runs of a system have its name, so that they are compared; ties are broken by the
         # same ids in both.
@@ -106,3 +105,16 @@ def score_crbo(
     with tells_what_was_seen(options["least_seen"]):
         table = crbo(original, counterfactual, **options)
     write({output: with_ends(table)})
+
+
+def _read_document_ids(path: str | Path) -> dict[str, str]:
+    """The document that each counterfactual one was made of, from ``document,counterfactual``."""
+    from equipoise.files import read_columns
+    from equipoise.problems import Problems
+
+    table, problems = read_columns(path, ["document", "counterfactual"]), Problems()
+    numbered = table.assign(line=range(2, len(table) + 2))
+    expected = "each counterfactual document once"
+    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", expected)
+    problems.refuse()
+    return dict(zip(table["counterfactual"], table["document"], strict=True))

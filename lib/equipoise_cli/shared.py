@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,9 +50,10 @@ SAMPLES = {
     ),
     "NUGGETS": ("run,topic,turn,start,end,level,SIZE,KIND", "bing,T1,1,33,35,2,0 1,1/2 1/2"),
     "FILE": (
-        '{"question": "q1", "mode": "Informed", "relevant_author": "Human",'
-        ' "nonrelevant_author": "LLM",',
-        ' "answer": "In Wales [2].", "relevant": [2]}',
+        '{"question": "q1", "mode": "Informed", "relevant_author": "Human", '
+        '"nonrelevant_author": "LLM", "answer": "In Wales [2].", "relevant": [2]}',
+        '{"question": "q1", "mode": "CF-informed", "relevant_author": "Human", '
+        '"nonrelevant_author": "LLM", "answer": "In Wales [1].", "relevant": [2]}',
     ),
     "FILES, annotated": (
         "##### T1 bing",
@@ -141,7 +143,6 @@ def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
 
 def write(tables: Mapping[Path | None, Any]) -> None:
     """Write tables and figures to their files, all or none; a table without one is printed."""
-    from equipoise.problems import plain
     from equipoise_compendium.writing import write_csv, write_files
 
     files = {path: table for path, table in tables.items() if path is not None}
@@ -150,9 +151,18 @@ def write(tables: Mapping[Path | None, Any]) -> None:
         return
     buffer = io.StringIO()
     write_csv(tables[None], buffer)
-    text = buffer.getvalue()
+    print_text(buffer.getvalue())
+
+
+def print_text(text: str) -> None:
+    """Write a text to the standard output, all of it, or raise an OSError."""
+    from equipoise.problems import plain
+
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "closed")
     # A terminal would obey control characters in the ids of others; a file keeps every byte.
     sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 @contextmanager
@@ -180,6 +190,16 @@ def named(texts: Iterable[str], option: str) -> dict[str, str]:
         # A dash is the standard input, as for every file of a command.
         values[name] = "/dev/stdin" if value == "-" else value
     return values
+
+
+def named_files(texts: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """Name and file of an option that is written ``NAME=FILE``, or ``FILE`` with an empty name."""
+    pairs = []
+    for text in texts:
+        if "=" not in text:
+            pairs.append(("", "/dev/stdin" if text == "-" else text))
+    named_texts = (text for text in texts if "=" in text)
+    return [*pairs, *named(named_texts, option).items()]
 
 
 def notebook_name(text: str) -> str:

@@ -25,7 +25,7 @@ from equipoise.measures.attribution import (
 )
 from equipoise.measures.attribution.brackets import LARGEST_NUMBER, Citations
 from equipoise.measures.attribution.correctness import normalised_answer
-from equipoise.problems import Note
+from equipoise.problems import InputError, Note
 
 MIXED = ("Informed/CF-informed", "CF-informed/Informed")
 scores = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=8)
@@ -657,3 +657,53 @@ def test_the_whole_table_is_its_parts() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             score_attribution(answers, by, citation_style="bracket", **options)
+
+
+# --- both modes, and no pair ----------------------------------------------------------------------
+
+
+def answers_of(*rows: tuple[str, str, str, str]) -> pd.DataFrame:
+    """Answers to one question each of mode, authors and a further key."""
+    columns = ["mode", "relevant_author", "nonrelevant_author", "model"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(question="q", answer="[1]", relevant=[(1,)] * len(table))
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        (
+            [("Informed", "Human", "LLM", "a"), ("CF-informed", "LLM", "Human", "a")],
+            "the actual authors, which are the same in every mode",
+        ),
+        (
+            [("Informed", "Human", "LLM", "a"), ("CF-informed", "Human", "LLM", "b")],
+            "answers in both modes of each model",
+        ),
+        (
+            [(MIXED[0], "LLM", "LLM", "a"), (MIXED[1], "Human", "Human", "a")],
+            "the actual authors, which are the same in every mode",
+        ),
+    ],
+    ids=["authors exchanged", "another model", "mixed modes, authors exchanged"],
+)
+@pytest.mark.filterwarnings("ignore:citations are read as")
+def test_both_modes_without_a_pair_are_refused_with_why(
+    rows: list[tuple[str, str, str, str]], wanted: str
+) -> None:
+    table = answers_of(*rows)
+    with pytest.raises(InputError, match=f"no CAB of these, wanted {wanted}"):
+        score_attribution(table, ["model"])
+    # A pair beside them is scored, and the others are told.
+    more = answers_of(*((mode, "Human", "LLM", "c") for mode in ("Informed", "CF-informed")))
+    if rows[0][0] not in MIXED:
+        with pytest.warns(Note, match="no CAB of these"):
+            scored = score_attribution(pd.concat([table, more]), ["model"])
+        assert scored.query("measure == 'CAB-recall'")["model"].tolist() == ["c"]
+
+
+@pytest.mark.filterwarnings("ignore:citations are read as")
+def test_documents_of_one_author_have_no_cab_in_the_plain_modes() -> None:
+    rows = [("Informed", "Human", "Human", "a"), ("CF-informed", "LLM", "LLM", "a")]
+    scored = score_attribution(answers_of(*rows))
+    assert not scored["measure"].str.startswith("CAB").any()

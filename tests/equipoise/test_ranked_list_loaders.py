@@ -57,7 +57,7 @@ def test_a_run_is_read_with_or_without_description_and_compressed(
     assert plain["document"].tolist() == ["d1", "d2", "d1"]
     assert plain["score"].tolist() == [12.5, 0.001, -4.0]
     assert plain["rank"].tolist() == [1, 2, 1]
-    assert set(plain["run"]) == {"a.run"}
+    assert set(plain["run"]) == {"bm25"}
     packed = read_run(written(tmp_path, gzip.compress((opening + RUN).encode()), "a.run.gz"))
     assert packed.equals(plain)
 
@@ -83,7 +83,7 @@ def test_a_bad_line_of_a_run_is_named(old: str, new: str, found: str, tmp_path: 
 def test_a_run_in_parquet(tmp_path: Path) -> None:
     plain = read_run(written(tmp_path, RUN, "a"))
     plain.drop(columns="run").to_parquet(tmp_path / "a.parquet")
-    assert read_run(tmp_path / "a.parquet").equals(plain)
+    assert read_run(tmp_path / "a.parquet").equals(plain.assign(run="a"))
     bad = plain.assign(
         rank=[1.0, 2.5, None], score=[1.0, float("inf"), 2.0], document=["d1", "d1", None]
     )
@@ -188,18 +188,25 @@ def test_files_that_are_no_runs(tmp_path: Path) -> None:
 
 def test_problems_of_all_runs_are_told_together(tmp_path: Path) -> None:
     first = written(tmp_path, RUN.replace(" 2 1e-3", " x y"), "a")
-    second = written(tmp_path, RUN.replace("d2", "d1"), "b")
+    second = written(tmp_path, RUN.replace("d2", "d1").replace("bm25", "dense"), "b")
     assert complaints(read_runs, [first, second]) == [
         "2 rank: 'x'",
         "2 score: 'y'",
         "2 document: d1 again for topic M002",
     ]
-    again = tmp_path / "again"
-    again.mkdir()
-    assert (
-        "a second run called a"
-        in complaints(read_runs, [written(tmp_path, RUN, "a"), written(again, RUN, "a")])[0]
-    )
+
+
+def test_runs_are_called_by_their_tags_and_those_of_one_tag_by_their_paths(tmp_path: Path) -> None:
+    paths = []
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        paths.append(written(tmp_path / folder, RUN, "a.run"))
+    other = written(tmp_path, RUN.replace("bm25", "dense"), "b.run")
+    with pytest.warns(Note, match="several files are called bm25: they go by their paths"):
+        table = read_runs([*paths, other])
+    assert table["run"].unique().tolist() == ["first/a", "second/a", "dense"]
+    assert read_runs(other)["run"].unique().tolist() == ["dense"]
+    assert "the same file twice" in complaints(read_runs, [other, other])[0]
 
 
 # --- qrels ----------------------------------------------------------------------------------------

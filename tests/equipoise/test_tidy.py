@@ -16,10 +16,12 @@ import pytrec_eval
 
 import equipoise
 from commands import called
+from equipoise import ir
+from equipoise.loaders.groups import read_groups
+from equipoise.loaders.trec import run_names
 from equipoise.problems import InputError, Note
 from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs
 from equipoise_cli import main, shared
-from equipoise_cli.loaders.held_files import read_groups, read_judgements, run_names
 
 door: Any = equipoise  # its names come when they are first used
 RUN = {"q1": {"d1": 1.5, "d2": 3.0, "d3": 1.5}, "q2": {"d2": 0.5, "d4": 0.25}}
@@ -262,11 +264,11 @@ def test_runs_are_called_by_their_tags(tmp_path: Path) -> None:
         "splade",
         "e",
     ]
-    with pytest.warns(Note, match="several runs have the tag bm25: they are called by their files"):
+    with pytest.warns(Note, match="several files are called bm25: they go by their paths"):
         assert run_names([tmp_path / name for name in "abc"]) == ["a", "dense", "c"]
     write(tmp_path, bm25="a line\n")
-    with pytest.raises(InputError, match="runs called bm25"):
-        run_names([tmp_path / "a", tmp_path / "bm25"])
+    with pytest.raises(InputError, match="found the same file twice"):
+        run_names([tmp_path / "a", tmp_path / "." / "a"])
 
 
 def test_groups_of_documents_come_from_a_table_or_lines(tmp_path: Path) -> None:
@@ -290,8 +292,77 @@ def test_groups_of_documents_come_from_a_table_or_lines(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"csv: found group high, wanted one of low, top"):
         read_groups(tmp_path / "csv", "H", "nominal", "low:1,top:1")
     write(tmp_path, csv="doc,sex\nd1,f\n")
-    with pytest.raises(InputError, match=r"csv: found columns doc, sex, wanted also group"):
+    write(tmp_path, csv="doc,sex,age\nd1,f,young\n")
+    with pytest.raises(InputError, match=r"csv: found columns sex, age, none called H, wanted one"):
         read_groups(tmp_path / "csv", "H")
+
+
+PEOPLE = "docno,gender,age\nd1,female,old\nd2,male,young\nd3,female,young\nd4,male,old\n"
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """A run, qrels, and groups of documents by several columns, as files."""
+    lines = [f"{topic} Q0 {name} {rank} {9 - rank} mine\n" for topic, name, rank in RANKED]
+    judged = [f"{topic} 0 {name} {level}\n" for topic, name, level in JUDGED]
+    write(tmp_path, run="".join(lines), qrels="".join(judged), **{"people.csv": PEOPLE})
+    return tmp_path / "people.csv"
+
+
+def test_a_path_a_frame_and_dicts_are_understood_alike(people: Path) -> None:
+    run, qrels = people.with_name("run"), people.with_name("qrels")
+    table = pd.read_csv(people)
+    by_set = {
+        name: dict(zip(table["docno"], table[name], strict=True)) for name in ("gender", "age")
+    }
+    expected = door.gfr({"mine": RUN}, QRELS, by_set)
+    assert {"gender", "age"} < set(expected["attribute"])
+    for runs in (run, str(run), [run], {"mine": run}):
+        for members in (people, str(people), table, dict.fromkeys(by_set, str(people))):
+            scores = door.gfr(runs, qrels, members)
+            pd.testing.assert_frame_equal(scores, expected, check_dtype=False)
+    output = people.with_name("out.csv")
+    for more in ([str(people)], [f"gender={people}", "--membership", f"age={people}"]):
+        command = ["score", "gfr", "--run", run, "--qrels", qrels, "--membership", *more]
+        assert called(*command, "-o", output).exit_code == 0
+        np.testing.assert_allclose(pd.read_csv(output)["value"], expected["value"], rtol=1e-11)
+
+
+def test_one_of_several_columns_by_its_name_or_by_its_attribute_set(people: Path) -> None:
+    lists = people.with_name("run"), people.with_name("qrels")
+    age = {"age": {"kind": "ordinal", "groups": ["young", "old"], "target": [2, 1]}}
+    scores = door.gfr(*lists, people, age)
+    assert set(scores["attribute"]) == {"", "age"}
+    try:
+        ir.groups("age", people, "young:2,old:1", kind="ordinal")
+        measured = ir_measures.calc_aggregate([ir.GFR], QRELS, RUN)[ir.GFR]
+        mean = scores.query("topic == '' and measure == 'GFR-iRBU+RNOD'")["value"].item()
+        assert measured == pytest.approx(mean)
+        ir.groups("gender", str(people))  # by its own default target
+        assert ir._groups["gender"][0].target.tolist() == [0.5, 0.5]
+    finally:
+        ir._groups.clear()
+
+
+def test_columns_of_numbers_are_no_groups_and_said_so(people: Path) -> None:
+    numbers = pd.read_csv(people).assign(age=[70, 20, 30, 60])
+    lists = people.with_name("run"), people.with_name("qrels")
+    with pytest.warns(Note, match="not read: column age of numbers, not of names of groups"):
+        scores = door.gfr(*lists, numbers)
+    assert set(scores["attribute"]) == {"", "gender"}
+
+
+def test_shares_without_a_name_are_refused(people: Path) -> None:
+    write(people.parent, lines="q1 d1 1 0\nq1 d2 0.5 0.5\n")
+    with pytest.raises(InputError, match="shares of groups without names, wanted a name for them"):
+        door.gfr(people.with_name("run"), people.with_name("qrels"), people.with_name("lines"))
+
+
+def test_several_runs_come_in_a_list_and_of_one_name_they_are_refused() -> None:
+    pair = [Ranx(RUN, "bm25"), Ranx(RUN, "dense")]
+    assert set(tidy_runs(pair)["run"]) == {"bm25", "dense"}
+    with pytest.raises(InputError, match="several called bm25, wanted a dictionary of the runs by"):
+        tidy_runs([pair[0], pair[0]])
 
 
 @pytest.fixture
@@ -309,13 +380,13 @@ def public(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("public")
 def test_judgements_may_be_named(tmp_path: Path) -> None:
-    pd.testing.assert_frame_equal(read_judgements("small/test"), tidy_qrels(QRELS))
+    pd.testing.assert_frame_equal(tidy_qrels("small/test"), tidy_qrels(QRELS))
     with pytest.raises(InputError, match="small: found a data set without qrels"):
-        read_judgements("small")
+        tidy_qrels("small")
     with pytest.raises(InputError, match="no file and no data set"):
-        read_judgements("no/such")
+        tidy_qrels("no/such")
     with pytest.raises(InputError, match=r"qrels.txt: found no such file"):
-        read_judgements(tmp_path / "qrels.txt")
+        tidy_qrels(tmp_path / "qrels.txt")
 
 
 # --- commands -------------------------------------------------------------------------------------
@@ -362,6 +433,7 @@ def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.Mon
     assert bias.exit_code == 0, bias.output
     for words in (
         "score gfrc2 NUGGETS --attributes attributes",
+        "score attribution FILE -o answers.csv",
         "nuggets FILES --attributes attributes --labels labels",
         "transcripts messages.jsonl -o transcripts",
         "score outcomes RECORDS --known known --names names",
@@ -371,6 +443,8 @@ def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / "messages.jsonl").write_text("\n".join(shared.SAMPLES["FILES"]))
         done = called(*words.split())
         assert done.exit_code == 0, (words, done.output)
+    answers = pd.read_csv("answers.csv").set_index("measure")["value"]
+    assert answers[["CAB-precision", "CAB-recall"]].tolist() == [1, 1]
 
 
 RUNS = ["--run", "run", "--qrels", "qrels", "--membership", "G=groups.csv"]

@@ -15,7 +15,7 @@ import pytrec_eval
 
 from commands import called
 from equipoise.loaders.scores import read_scores
-from equipoise.problems import InputError
+from equipoise.problems import InputError, Note
 from equipoise.statistics import compare_systems, correlations, leaderboard, topic_set_size
 
 QRELS = {
@@ -77,6 +77,23 @@ def scores(tmp_path: Path) -> Path:
 
 
 # --- what is read ---------------------------------------------------------------------------------
+
+
+def test_two_files_of_one_name_are_two_runs(tmp_path: Path) -> None:
+    """Here with different topics, of which nothing but the files tells that there are two runs."""
+    files = []
+    for folder, topics in (("a", "1 2 3"), ("b", "4 5 6")):
+        (tmp_path / folder).mkdir()
+        files.append(tmp_path / folder / "s.csv")
+        table = pd.DataFrame({"topic": topics.split(), "measure": "R", "value": 0.5})
+        table.to_csv(files[-1], index=False)
+    with pytest.warns(Note, match="several files are called s: they go by their paths"):
+        assert read_scores(files)["run"].unique().tolist() == ["a/s", "b/s"]
+    for path in files:
+        pd.read_csv(path).assign(run="mine").to_csv(path, index=False)
+    with pytest.warns(Note, match="scores of run mine by one measure are in several files"):
+        assert len(read_scores(files)) == 6
+    assert read_scores(str(files[0])).equals(read_scores([files[0]]))
 
 
 def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:

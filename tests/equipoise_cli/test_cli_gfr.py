@@ -154,7 +154,6 @@ def test_a_third_grade_has_a_gain_and_it_is_said(files: Path) -> None:
         (["--kind", "AGE=ordinal"], "every attribute set needs"),
         (["--kind", "SIZE=nominal"], "each name once"),
         (["--kind", "SIZE"], "NAME=VALUE"),
-        (["--run", "elsewhere/r1"], "the same file name"),
         (["--gains", "quadratic"], "level:gain"),
         (["--weights", "AGE:1"], "weights for AGE; wanted one for each of utility, SIZE"),
         (["--weights", "utility:1"], "weights for utility; wanted one for each of utility, SIZE"),

@@ -163,6 +163,25 @@ def test_one_run_twice_is_refused_and_nothing_is_written(place: Place, tmp_path:
         assert not target.exists()
 
 
+def test_other_conversations_of_one_name_are_refused_and_not_dropped(tmp_path: Path) -> None:
+    chats = []
+    for folder, films in (("a", "Tenet"), ("b", "Looper")):
+        (tmp_path / folder).mkdir()
+        chats.append(str(tmp_path / folder / "chat.jsonl"))
+        messages = [{"role": "user", "content": f"Like {films}?"}]
+        messages.append({"role": "assistant", "content": f"{films} (2020)\n{films} again"})
+        Path(chats[-1]).write_text(json.dumps({"messages": messages}) + "\n")
+    target = tmp_path / "both.txt"
+    assert called("transcripts", chats[0], "-o", target).exit_code == 0
+    said = called("transcripts", chats[1], "-o", target)
+    assert said.exit_code == 2
+    problem = f"{target}: found another conversation on topic c1 of run chat, wanted another name"
+    assert problem in said.output
+    said = called("transcripts", chats[1], "--run", "other", "-o", target)
+    assert (said.exit_code, "1 conversations written to" in said.output) == (0, True)
+    assert "1 were there" in called("transcripts", chats[0], "-o", target).output
+
+
 def test_a_record_of_any_name_makes_a_transcript_that_is_read_back(
     place: Place, tmp_path: Path
 ) -> None:

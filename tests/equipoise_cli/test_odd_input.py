@@ -327,7 +327,7 @@ def test_names_that_are_no_text_and_records_that_are_packed(here: Path) -> None:
     called(
         [*COMMANDS["gfr"], "--run", "caf\udce9.run"]
     )  # of the same tag: each is called by its file
-    assert "caf\ufffd.run,T1," in (here / "out.csv").read_text()
+    assert "\ncaf\ufffd,T1," in (here / "out.csv").read_text()
     (here / "RUN.PARQUET").write_bytes(parquet(RUN))
     called([word.replace("run.parquet", "RUN.PARQUET") for word in COMMANDS["gfr of Parquet"]])
     assert (here / "out.csv").read_text().splitlines()[1].startswith("RUN,")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -309,3 +312,58 @@ def test_one_bad_output_leaves_the_other_unwritten(good: Path) -> None:
     (good / "folder" / "clusters.csv").mkdir()
     said = run(*COMMANDS["gfrc2"][0], "-o", "scores.csv", "--clusters", "folder/clusters.csv")
     assert (said.exit_code, (good / "scores.csv").exists()) == (2, False)
+
+
+# --- standard output ------------------------------------------------------------------------------
+
+
+def process(
+    *words: str, stdout: object, unbuffered: bool = False, bytes_of_files: int = 2**30
+) -> subprocess.CompletedProcess[str]:
+    """The command as a process, whose files cannot grow beyond a size, as on a disk that fills."""
+
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_of_files, bytes_of_files))
+
+    return subprocess.run(
+        [sys.executable, "-m", "equipoise_cli", *words],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=limit_files,
+        env=os.environ | {"PYTHONUNBUFFERED": "1" if unbuffered else ""},
+    )
+
+
+@pytest.fixture
+def scores_of_runs(tmp_path: Path) -> Path:
+    rows = [(run, f"q{topic}", topic) for run in "ab" for topic in range(5_000)]
+    table = pd.DataFrame(rows, columns=["run", "topic", "value"]).assign(measure="R")
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    return tmp_path / "scores.csv"
+
+
+@pytest.mark.parametrize("unbuffered", [False, True])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("score", "worst", "SCORES", "--over", "run"),
+        ("compare", "SCORES", "--test", "t", "--show", "topics"),
+    ],
+    ids=["CSV", "text"],
+)
+def test_an_output_that_a_disk_has_no_room_for_fails(
+    words: tuple[str, ...], unbuffered: bool, scores_of_runs: Path, tmp_path: Path
+) -> None:
+    words = tuple(str(scores_of_runs) if word == "SCORES" else word for word in words)
+    with (tmp_path / "out").open("w") as out:
+        ended = process(*words, stdout=out, unbuffered=unbuffered, bytes_of_files=2**16)
+    assert ended.returncode == 2, ended.stderr
+    assert "standard output: file too large" in ended.stderr
+
+
+def test_an_output_that_is_closed_is_told(scores_of_runs: Path) -> None:
+    command = f"{sys.executable} -m equipoise_cli score worst {scores_of_runs} --over run >&-"
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (ended.returncode, "standard output: closed" in ended.stderr) == (2, True), ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -215,3 +216,19 @@ def test_what_a_record_and_a_list_do_not_have_is_told_and_nothing_at_all_refused
         "found a name in the list for none of 1 topics, such as T1, "
         "wanted the same ids on both sides; the" in (done.stderr)
     )
+
+
+def test_two_records_of_one_name_are_two_systems(tmp_path: Path) -> None:
+    """Their turns were taken for one system's, of which the second record's were ignored."""
+    good_files.lay(tmp_path)
+    record = (tmp_path / "record.jsonl").read_text()
+    for folder, outcome in (("a", "o"), ("b", "x")):
+        (tmp_path / folder).mkdir()
+        text = re.sub('"outcome": "."', f'"outcome": "{outcome}"', record)
+        (tmp_path / folder / "rec.jsonl").write_text(text)
+    files = [str(tmp_path / folder / "rec.jsonl") for folder in "ab"]
+    done = called("score", "outcomes", *files, "-o", str(tmp_path / "shares.csv"))
+    assert done.exit_code == 0, done.output
+    shares = pd.read_csv(tmp_path / "shares.csv").query("measure == 'useful 1'")
+    assert dict(zip(shares["system"], shares["value"], strict=True)) == {"a/rec": 1, "b/rec": 0}
+    assert called("score", "outcomes", files[0], files[0]).exit_code == 2

@@ -7,12 +7,12 @@ One JSON object a line, one line for each answer::
      "citations": [{"document": 2, "probability": 0.97}], "model": "my-model"}
 
 (on one line). ``question`` names the question, ``mode`` is one of `equipoise.answer_modes.MODES` or
-two of them as X/Y, the authors are the actual ones, ``relevant`` numbers the relevant documents
-from 1. Optional: ``documents``, how many were shown, on every line or on none; ``shown``, their
-ids; ``gold``, gold answers; ``citations``, the cited documents with the probability of their
-number, or null. Further keys hold a text or a number, the same keys on every line; they tell apart
-answers to the same question in the same mode, but for what only says how an answer came about:
-``finish, seconds, prompt_tokens, completion_tokens``.
+two of them as X/Y, the authors are the actual ones, the same in every mode, and ``relevant``
+numbers the relevant documents from 1. Optional: ``documents``, how many were shown, on every line
+or on none; ``shown``, their ids; ``gold``, gold answers; ``citations``, the cited documents with
+the probability of their number, or null. Further keys hold a text or a number, the same keys on
+every line; they tell apart answers to the same question in the same mode, but for what only says
+how an answer came about: ``finish, seconds, prompt_tokens, completion_tokens``.
 
 A recording has its settings on line 1, and ``"record": "answer"`` on the others.
 

@@ -5,7 +5,8 @@
 - ``ir_measures -q``: lines ``topic measure value``, or a run before them.
 - ``trec_eval -q``: lines ``measure topic value``, with the run's tag in a line ``runid all TAG``.
 
-A file without runs is one run, called by its tag, else by the file's name. Means have no topic:
+A file without runs is one run, called by its tag, else by the file's name; files that share one go
+by their paths. Means have no topic:
 their rows, which trec_eval and ir_measures call ``all`` (gdeval ``amean``), are left out.
 """
 
@@ -13,15 +14,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from equipoise.files import is_parquet, parse_number, read_source, read_text, stem
-from equipoise.problems import Note, Problems, refused, shown, together
+from equipoise.files import is_parquet, parse_number, read_source, read_text, stem, told_apart
+from equipoise.problems import Note, Problems, listed, refused, shown, together
 
 _OTHER_NAMES = {
     "name": "run",
@@ -68,7 +69,7 @@ def _read_with_header(path: Path, text: str | None, problems: Problems) -> pd.Da
     first_line = 1 if source.text is None else 2
     table = table.assign(line=np.arange(len(table)) + first_line)
     if "run" not in source.columns:
-        table["run"] = stem(path)
+        table["run"], table["named_by"] = stem(path), "file"
     table = table.astype(dict.fromkeys(_COLUMNS[:-1], "str")).fillna({"attribute": "", "topic": ""})
     return _with_numbers(table, path, problems)
 
@@ -119,7 +120,8 @@ def _read_without_header(path: Path, text: str, problems: Problems) -> pd.DataFr
         table = table.rename(columns={"first": columns[0], "second": columns[1]})
         is_tag = table["measure"] == "runid"
         tags = table.loc[is_tag, "value"]
-        table = table[~is_tag].assign(run=tags.iloc[0] if len(tags) else stem(path))
+        name = tags.iloc[0] if len(tags) else stem(path)
+        table = table[~is_tag].assign(run=name, named_by="file")
     table = table[~table["topic"].isin(_MEANS)].assign(attribute="")
     return _with_numbers(table, path, problems)
 
@@ -145,12 +147,17 @@ def _read_file(path: Path) -> pd.DataFrame:
     return table.assign(file=str(path))
 
 
-def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
+def read_scores(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     """Read scores by topic: columns run, topic, attribute, measure, value; means are left out.
 
-    A value that is empty or NaN is kept as NaN. A score that comes twice is refused.
+    ``paths``: a file, or several. A value that is empty or NaN is kept as NaN. A score that comes
+    twice is refused.
     """
-    scores = pd.concat(together(partial(_read_file, Path(path)) for path in paths))
+    if isinstance(paths, (str, Path)):
+        paths = [paths]
+    files = list(map(Path, paths))
+    tables = together(partial(_read_file, path) for path in files)
+    scores = pd.concat(_with_names_of_files(tables, files))
     is_repeated = scores.duplicated(["run", "topic", "attribute", "measure"])
     problems = Problems()
     for row in scores[is_repeated].itertuples():
@@ -158,5 +165,24 @@ def read_scores(paths: Iterable[str | Path]) -> pd.DataFrame:
         expected = "each score once; runs of one name in several files need a column run"
         problems.add(row.file, int(row.line), None, problem, expected)
     problems.refuse()
+    n_files = scores.groupby(["run", "attribute", "measure"])["file"].nunique()
+    split_runs = n_files[n_files > 1].index.unique("run")
+    if len(split_runs):
+        note = f"scores of run {listed(split_runs)} by one measure are in several files"
+        warnings.warn(f"{note}: they are taken for those of one run", Note, 2)
     scores = scores[_COLUMNS].reset_index(drop=True)
     return scores.astype(dict.fromkeys(_COLUMNS[:-1], "str"))
+
+
+def _with_names_of_files(
+    tables: Sequence[pd.DataFrame], files: Sequence[Path]
+) -> list[pd.DataFrame]:
+    """Tables of scores, those that are one run each called so that each has a name of its own."""
+    unnamed = [place for place, table in enumerate(tables) if "named_by" in table]
+    names = told_apart(
+        [tables[place]["run"].iloc[0] for place in unnamed], [files[place] for place in unnamed]
+    )
+    named_tables = list(tables)
+    for place, name in zip(unnamed, names, strict=True):
+        named_tables[place] = tables[place].assign(run=name)
+    return named_tables

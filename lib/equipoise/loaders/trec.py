@@ -12,7 +12,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,17 @@ from equipoise.files import (
     BOM,
     Explainer,
     cells,
+    head,
     is_parquet,
     parts,
     read_bytes,
     read_source,
-    unpacked_name,
+    stem,
+    told_apart,
 )
 from equipoise.loaders.white_space import numbers_of, parsed_texts, read_lines
 from equipoise.options import RunOrder
-from equipoise.problems import Note, Problems, refused
+from equipoise.problems import Note, Problems, refused, together
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -168,11 +171,6 @@ def _numbers_of_parquet(values: pd.Series, pattern: re.Pattern[str]) -> Floats:
     return pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
 
 
-def file_name(file: Path) -> str:
-    """The name of a run's file without .gz and .parquet."""
-    return re.sub(r"\.parquet\Z", "", unpacked_name(file), flags=re.IGNORECASE)
-
-
 def _ordered(run: pd.DataFrame, order: str, file: Path) -> pd.DataFrame:
     """A run list by list in an order, its ranks those of that order; says what that changes."""
     lists, topics = numbered(run["topic"])
@@ -237,13 +235,14 @@ def read_run(
 ) -> pd.DataFrame:
     """Read a run: a table with the columns run, topic, document, rank and score.
 
-    ``name`` is what to call the run, by default the file's name without ``.gz`` or ``.parquet``.
-    The tag in the last column is not used, for files of different runs often share it. Rows come
-    list by list in their order, and ``rank`` is the place in it, from 1; without an order, rows and
-    ranks are those of the file. Where the order is not that of the file, a note says of how many
-    lists. ``rename``: from the ids of the documents to those by which they are ordered and known.
+    ``name`` is what to call the run, by default its tag, in the last column, or the file's name
+    where there is none. Rows come list by list in their order, and ``rank`` is the place in it,
+    from 1; without an order, rows and ranks are those of the file. Where the order is not that of
+    the file, a note says of how many lists. ``rename``: from the ids of the documents to those by
+    which they are ordered and known.
     """
     file = Path(path)
+    run = run_name(file) if name is None else name
     if is_parquet(file):
         table, is_ntcir = _read_parquet_run(file), False
     else:
@@ -254,9 +253,27 @@ def read_run(
         order = "file" if is_ntcir else "score"
     if order is not None:
         table = _ordered(table, order, file)
-    run = file_name(file) if name is None else name
     table.insert(0, "run", as_strings(run, len(table)))
     return table
+
+
+def run_name(path: str | Path) -> str:
+    """What a run is called: its tag, or the file's name without its ending where it has none."""
+    if not is_parquet(path):
+        columns = first_line(path).split()
+        if len(columns) == len(_RUN_COLUMNS):
+            return columns[-1]
+    return stem(path)
+
+
+def first_line(path: str | Path) -> str:
+    """The first line of a text file that holds something and is no description, if any."""
+    opening = _DESCRIPTION[0].decode()
+    for line in head(path).decode("utf-8-sig", "replace").splitlines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith(opening):
+            return stripped
+    return ""
 
 
 def run_files(path: str | Path) -> list[Path]:
@@ -269,21 +286,27 @@ def run_files(path: str | Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def read_runs(paths: Iterable[str | Path]) -> pd.DataFrame:
-    """Read several runs into one table, one after the other; each is called like its file."""
-    problems = Problems()
-    tables: dict[str, pd.DataFrame] = {}
-    for path in paths:
-        name = file_name(Path(path))
-        if name in tables:
-            problem = f"a second run called {name}"
-            problems.add(path, None, None, problem, "files of different names")
-            continue
-        tables[name] = pd.DataFrame()
-        with problems.collecting():
-            tables[name] = read_run(path)
-    problems.refuse()
-    return pd.concat(tables.values(), ignore_index=True)
+def run_names(paths: Sequence[str | Path]) -> list[str]:
+    """What runs are called: by their tags; those that share one, by their paths."""
+    return told_apart(list(map(run_name, paths)), paths)
+
+
+def read_runs(
+    paths: str | Path | Iterable[str | Path], *, order: RunOrder | None = "auto"
+) -> pd.DataFrame:
+    """Read several runs into one table, one after the other, each called as `run_names` says.
+
+    ``paths``: files, or one file or folder of them. ``order``: as `read_run` takes it.
+    """
+    if isinstance(paths, (str, Path)):
+        paths = run_files(paths)
+    files = list(map(Path, paths))
+    names = run_names(files)
+    calls = []
+    for file, name in zip(files, names, strict=True):
+        calls.append(partial(read_run, file, name, order=order))
+    runs = together(calls)
+    return pd.concat(runs, ignore_index=True)
 
 
 # --- judgements -----------------------------------------------------------------------------------

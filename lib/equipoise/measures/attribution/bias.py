@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from equipoise.arrays import Floats, Integers
 from equipoise.declare import checked
 from equipoise.measures.attribution.correctness import declared
 from equipoise.options import Authors, Favoured, Level, Resamples, Seed
-from equipoise.problems import listed, need_columns
+from equipoise.problems import Note, listed, need_columns, refused
 from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise.statistics.pairs import exchanged, paired_t
 
@@ -291,6 +292,59 @@ def _check_favoured(table: pd.DataFrame, favoured: str) -> None:
             f"favoured is {' or '.join(other_authors)}, the authors of the answers;"
             f" found {favoured!r}"
         )
+
+
+_EXCHANGED = (
+    "the actual authors, which are the same in every mode, as relevant_author and"
+    " nonrelevant_author: mode says what the model was told"
+)
+
+
+def _groups_of_mode(
+    table: pd.DataFrame, comparison: _Comparison, keys: Sequence[str]
+) -> tuple[set[Any], set[Any]]:
+    """The groups of answers in each of two modes, of those that the comparison is for."""
+    is_one_author = table["relevant_author"] == table["nonrelevant_author"]
+    answers = table[is_one_author == (comparison in _OF_ONE_AUTHOR)]
+    groups = []
+    for mode in (comparison.mode, comparison.against):
+        rows = answers.loc[answers["mode"] == mode, list(keys)]
+        groups.append(set(rows.itertuples(index=False, name=None)))
+    return groups[0], groups[1]
+
+
+def check_pairs(scored: pd.DataFrame, by: Sequence[str]) -> None:
+    """Refuse answers in both modes of CAB of which no two are of one group and of one authorship.
+
+    Most often the authors were exchanged with the mode. Where only some have no pair, it is said.
+    """
+    keys = [*by, *AUTHORS_OF]
+    for comparison in (_OF_TWO_AUTHORS[-1], _OF_ONE_AUTHOR[-1]):
+        _, mode, against = comparison
+        groups, groups_against = _groups_of_mode(scored, comparison, keys)
+        alone, alone_against = groups - groups_against, groups_against - groups
+        if not alone or not alone_against:
+            continue
+        names = ", ".join(keys)
+        problem = (
+            f"{mode} for {names} = {_shown_group(alone)} only,"
+            f" {against} for {_shown_group(alone_against)} only: no CAB of these"
+        )
+        expected = _EXCHANGED
+        # With the same further columns, the authors are what differs.
+        if not {group[: len(by)] for group in alone} & {
+            group[: len(by)] for group in alone_against
+        }:
+            expected = f"answers in both modes of each {', '.join(by)}"
+        if groups & groups_against:
+            warnings.warn(f"{problem}; wanted {expected}", Note, stacklevel=3)
+        else:
+            raise refused("the answers", problem, expected)
+
+
+def _shown_group(groups: set[Any]) -> str:
+    """The first of some groups, as a message shows it."""
+    return "/".join(map(str, min(groups, key=str)))
 
 
 @checked

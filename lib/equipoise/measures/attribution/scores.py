@@ -14,6 +14,7 @@ from equipoise.declare import checked
 from equipoise.measures.attribution.bias import (
     AUTHORS_OF,
     bias_table,
+    check_pairs,
     each_answer_once,
     named_modes,
 )
@@ -138,6 +139,7 @@ def attribution_rows(
     scored = pd.concat([rows[0] for rows in parts], ignore_index=True)
     keys = [*by, *AUTHORS_OF, "mode"]
     draws: Any = {"level": level, "resamples": resamples, "seed": seed}
+    check_pairs(scored, by)
     bias = bias_table(scored, by, favoured=favoured, **draws)
     judge([*_citations_seen(scored, by), *_both_seen(bias)], least_seen)
 
