@@ -19,6 +19,7 @@ from equipoise_cli.shared import (
     CLUSTER,
     FILE,
     INTERVALS,
+    MAP,
     MEANS,
     ends_of_means,
     named,
@@ -299,6 +300,7 @@ def score_gfr(
     metavar="RELEVANT OTHER",
     help="Authors, for such files.",
 )
+@MAP
 @click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
 @CLUSTER
@@ -306,6 +308,7 @@ def score_attribution(
     answers: tuple[str, ...],
     qrels: Any,
     authors: Any,
+    fields: str,
     output: Any,
     force: bool,
     figure: Any,
@@ -319,8 +322,9 @@ def score_attribution(
     question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author,
     nonrelevant_author, answer, relevant (document numbers), and optionally documents (how many were
     shown), gold (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys.
-    Files of TREC (RAG, RAGTIME, iKAT 2025) and of ALCE hold the answers of one MODE each
-    (Informed=run.jsonl; Vanilla unless stated). CAS compares Informed with Vanilla, CAB compares
+    Files of TREC (RAG, RAGTIME, iKAT 2025), of ALCE, and of LangChain, LlamaIndex, RAGAS or OpenAI
+    with what was retrieved, hold the answers of one MODE each (Informed=run.jsonl; Vanilla unless
+    stated). CAS compares Informed with Vanilla, CAB compares
     Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard
     error, say of each CAB whether its interval decides it, and else how many questions would.
     """
@@ -334,7 +338,7 @@ def score_attribution(
 
     by, favoured = options["by"], options["favoured"]
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        scores = _score_answers(answers, qrels, authors, options, executor)
+        scores = _score_answers(answers, qrels, authors, fields, options, executor)
     tables = {output: scores}
     if figure is not None:
         tables[figure] = _figure_of_bias(scores, by, favoured, difference, figure)
@@ -348,7 +352,12 @@ def score_attribution(
 
 
 def _score_answers(
-    answers: tuple[str, ...], qrels: Any, authors: Any, options: dict[str, Any], executor: Any
+    answers: tuple[str, ...],
+    qrels: Any,
+    authors: Any,
+    fields: str,
+    options: dict[str, Any],
+    executor: Any,
 ) -> Any:
     """Score answers: together, or file by file where there is a folder or a cluster."""
     from equipoise.measures import attribution
@@ -360,13 +369,13 @@ def _score_answers(
     # A folder may hold more answers than memory does; of each, only the scores come back.
     has_folder = any(Path(path).is_dir() for path in paths(answers))
     if executor is None and not has_folder:
-        table = read_answer_files(answers, qrels, authors)
+        table = read_answer_files(answers, qrels, authors, fields)
         return attribution.score_attribution(table, run=run, **options)
     table_options = options.copy()
     style = table_options.pop("citation_style")
     answer_options = {name: table_options.pop(name) for name in EACH}
     scores_of_files = parquet_folders.score_answers(
-        answers, qrels, authors, options["by"], style, answer_options, executor
+        answers, qrels, authors, options["by"], style, answer_options, executor, fields
     )
     return attribution_rows(scores_of_files, run=run, **table_options)
 
