@@ -27,8 +27,10 @@ _PATH = re.compile(r"[^\s.,=\[\]]+(\[\])?(\.[^\s.,=\[\]]+(\[\])?)*")
 _IDS_OF_QUESTIONS = ("question_id", "query_id", "qid", "topic_id", "custom_id", "id")
 _WORDS_OF_QUESTIONS = ("question", "input", "query", "user_input", "query_str", "prompt")
 _IDS_OF_DOCUMENTS = ("id", "id_", "node_id", "doc_id", "docid", "document_id", "chunk_id", "_id")
-_CONTEXTS = ("context", "contexts", "documents", "retrieved_documents", "source_documents", "docs")
-_CONTEXTS += ("retrieved_contexts", "citations", "results")
+_CONTEXTS = (
+    *("context", "contexts", "documents", "retrieved_documents", "source_documents", "docs"),
+    *("retrieved_contexts", "citations", "results"),
+)
 
 
 # --- fields that one names ------------------------------------------------------------------------

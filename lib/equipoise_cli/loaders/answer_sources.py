@@ -48,7 +48,7 @@ def _key_of_sources(documents: Sequence[Mapping[str, Any]], key: str, path: Path
 
 def _sources_by_key(table: pd.DataFrame, key: str, path: Path) -> list[tuple[str, ...]]:
     """The source of each document of each answer, from the fields of the documents."""
-    fields_of_answers = [[]] * len(table)
+    fields_of_answers: list[Any] = [[]] * len(table)
     if "document_fields" in table.columns:
         fields_of_answers = table["document_fields"].tolist()
     documents = [document for fields in fields_of_answers for document in fields]

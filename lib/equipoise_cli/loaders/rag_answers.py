@@ -218,12 +218,12 @@ def _one_problem_for_each_cause() -> Iterator[None]:
             first_problems.setdefault(_cause(problem), problem)
         problems = Problems()
         for cause, problem in first_problems.items():
-            complaint = problem.found
+            wanted = problem.wanted
             if counts[cause] > 1:
                 # A reader may stop when it has collected many.
                 at_least = "at least " if len(error.problems) >= MOST_PROBLEMS else ""
-                complaint += f" (the first of {at_least}{counts[cause]} such)"
-            problems.add(problem.file, problem.line, problem.column, complaint, problem.wanted)
+                wanted += f" (the first of {at_least}{counts[cause]} such)"
+            problems.add(problem.file, problem.line, problem.column, problem.found, wanted)
         raise InputError(problems) from None
 
 
