@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
 from equipoise_cli.score import score
@@ -39,6 +40,7 @@ ATTRIBUTION = "equipoise.measures.attribution"
 )
 @MAP
 @takes_output
+@fails_on_conditions
 def score_citations(
     answers: tuple[str, ...],
     source_key: str,
@@ -49,7 +51,7 @@ def score_citations(
     force: bool,
     difference: float,
     **options: Any,
-) -> None:
+) -> Any:
     """Whether a source is cited more than its share of what was retrieved, and of what is relevant.
 
     A FILE has, in JSON Lines or one JSON list, answers with what was retrieved for them: of
@@ -84,3 +86,4 @@ def score_citations(
     sentences = citation_verdicts(scores, by, difference=difference, level=options["level"])
     for sentence in sentences:
         click.echo(plain(sentence), err=True)
+    return scores

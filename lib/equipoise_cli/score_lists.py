@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from equipoise.problems import plain
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, SCORES, refuse_outputs
 from equipoise_cli.score import score
@@ -74,6 +75,7 @@ GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--div
 )
 @takes_output
 @CLUSTER
+@fails_on_conditions
 def score_ranking_bias(
     runs: Any,
     documents: str,
@@ -84,7 +86,7 @@ def score_ranking_bias(
     cluster: Any,
     tokens: Any,
     **options: Any,
-) -> None:
+) -> Any:
     """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists.
 
     There is a row per topic; their means have an empty topic.
@@ -124,7 +126,9 @@ def score_ranking_bias(
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
         table = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
-    write({output: with_ends(table)})
+    scores = with_ends(table)
+    write({output: scores})
+    return scores
 
 
 def _refuse_without_membership(names: set[str]) -> None:
@@ -228,6 +232,7 @@ def _score_runs(
 )
 @takes_output
 @CLUSTER
+@fails_on_conditions
 def score_gfr(
     runs: Any,
     qrels: Path,
@@ -239,7 +244,7 @@ def score_gfr(
     force: bool,
     cluster: Any,
     **options: Any,
-) -> None:
+) -> Any:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
     membership_of = named(memberships, "--membership")
     target_of = named(targets, "--target")
@@ -270,8 +275,9 @@ def score_gfr(
         click.echo(plain(f"seen: {attribute_set}"), err=True)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        scores = _score_runs(files, names, options, executor)
-    write({output: with_ends(scores)})
+        scores = with_ends(_score_runs(files, names, options, executor))
+    write({output: scores})
+    return scores
 
 
 @score.command(
@@ -304,6 +310,7 @@ def score_gfr(
 @click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
 @CLUSTER
+@fails_on_conditions
 def score_attribution(
     answers: tuple[str, ...],
     qrels: Any,
@@ -315,7 +322,7 @@ def score_attribution(
     cluster: Any,
     difference: float,
     **options: Any,
-) -> None:
+) -> Any:
     """Precision and recall of the citations in answers, and how they change with the authors named.
 
     A file may be a folder of files, which are read one by one. A line of a .jsonl file holds
@@ -349,6 +356,7 @@ def score_attribution(
     )
     for sentence in sentences:
         click.echo(plain(sentence), err=True)
+    return scores
 
 
 def _score_answers(
