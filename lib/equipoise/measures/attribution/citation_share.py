@@ -21,7 +21,7 @@ from equipoise.problems import listed, need_columns
 from equipoise.statistics.intervals import bootstrap_intervals, units_to_decide
 
 OVER_RETRIEVED, OVER_RELEVANT = "cited-over-retrieved", "cited-over-relevant"
-_MEASURES = ("cited-share", "retrieved-share", OVER_RETRIEVED, "relevant-share", OVER_RELEVANT)
+MEASURES = ("cited-share", "retrieved-share", OVER_RETRIEVED, "relevant-share", OVER_RELEVANT)
 _SHARE_OF = {OVER_RETRIEVED: "retrieved-share", OVER_RELEVANT: "relevant-share"}
 _COLUMNS = ["attribute", "measure", "value", "low", "high", "count", "left_out"]
 _MOST_CELLS = 5_000_000  # shares of a source in an answer, of which the table has five rows each
