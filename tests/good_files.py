@@ -140,6 +140,16 @@ TEXTS = {
         ANSWER | {"mode": "CF-informed", "answer": "No [1]."},
         ANSWER | {"mode": "Vanilla", "answer": "[3]"},
     ),
+    "retrieved.jsonl": lines(
+        {
+            "input": "Where?",
+            "answer": "In Wales [1].",
+            "context": [
+                {"id": "d1", "page_content": "Wales", "metadata": {"source": "a.example"}},
+                {"id": "d2", "page_content": "France", "metadata": {"source": "b.example"}},
+            ],
+        }
+    ),
 }
 
 
@@ -276,6 +286,7 @@ COMMANDS = {
         "out.csv",
     ],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
+    "citations": ["score", "citations", "retrieved.jsonl", "-o", "out.csv"],
 }
 READ = [
     *[
@@ -307,6 +318,7 @@ READ = [
         ("bias of tabs", "docs.tsv"),
         ("bias of tabs", "background.run"),
         ("attribution", "answers.jsonl"),
+        ("citations", "retrieved.jsonl"),
     ],
     *[("permute", name) for name in ("cast.json", "classes.csv", "asked.txt")],
     *[("permute lines", name) for name in ("ids.tsv", "needs.csv")],

@@ -26,7 +26,7 @@ _FRONT_DOOR = {
     "loaders.scores": "read_scores",
     "loaders.transcripts": "nugget_frame read_transcripts turn_frame",
     "loaders.trec": "read_qrels read_run read_runs",
-    "measures.attribution": "cab cas score_answers score_attribution verdicts",
+    "measures.attribution": "cab cas citation_share score_answers score_attribution verdicts",
     "measures.gfr": "gfr_clusters gfr_table",
     "measures.gfrc": "gfrc nugget_scores turns",
     "measures.gfrc2": "gfrc2 user_clusters",

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, SCORES, Kind, refuse_outputs
 from equipoise_cli.shared import FILE, FORCE, print_text, samples
-from equipoise_cli.tables import FORMATS, axes, check_figure, drawn, together
+from equipoise_cli.tables import FORMATS, Table, axes, check_figure, drawn, together
 
 STATISTICS = "equipoise.statistics"
-_TABLES = ("leaderboard", "comparisons", "topics")
+_TABLES = ("overview", "leaderboard", "comparisons", "pairs", "topics", "gaps")
 _MEASURES = click.option("--measure", "measures", multiple=True, help="Measure; repeatable.  [all]")
 
 
@@ -43,7 +46,7 @@ def _takes_scores_and_figure(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".md", ".tex", ".txt")
+    return path.suffix.lower() in (".csv", ".md", ".tex", ".txt", ".html")
 
 
 def _check(scores: Any, output: Path | None, figure: Path | None, force: bool) -> None:
@@ -56,21 +59,38 @@ def _check(scores: Any, output: Path | None, figure: Path | None, force: bool) -
 
 
 def _write(
-    tables: Mapping[str, Any],
+    tables: Sequence[Table],
     form: str,
     output: Path | None,
-    figures: Mapping[Path, bytes],
+    draw: Callable[[], Mapping[Path, bytes]],
 ) -> None:
-    """Write tables, by their titles, and figures; all or none."""
+    """Write tables and figures, all or none; the tables alone where no figure can be drawn."""
     from equipoise_compendium.writing import write_files
 
     text = together(tables, form)
-    files: dict[Path, str | bytes] = dict(figures)
+    files: dict[Path, str | bytes] = {}
+    missing_module: ModuleNotFoundError | None = None
+    try:
+        files.update(draw())
+    except ModuleNotFoundError as error:
+        # What was computed is not lost for a package that only draws.
+        missing_module = error
     if output is not None:
         files[output] = text
     write_files(files)
     if output is None:
         print_text(text)
+    if missing_module is not None:
+        raise missing_module
+
+
+def _figure(path: Path | None, draw: Callable[[Path], bytes]) -> Callable[[], Mapping[Path, bytes]]:
+    """What draws the one figure of a command, if one is asked for."""
+
+    def figures() -> Mapping[Path, bytes]:
+        return {} if path is None else {path: draw(path)}
+
+    return figures
 
 
 @click.command(
@@ -79,7 +99,7 @@ def _write(
     epilog=samples("SCORES"),
 )
 @_takes_scores_and_figure
-@click.option("--measure", help="Measure to compare by.  [the only one there is]")
+@click.option("--measure", "measures", multiple=True, help="Measure; repeatable.  [all]")
 @click.option("--attribute", help="Rows of this attribute set only.")
 @click.option(
     "--by",
@@ -91,22 +111,50 @@ def _write(
     "--baseline", metavar="RUN", help="Compare every other run with this one.  [every pair]"
 )
 @click.option(
+    "--lower-is-better",
+    "lower",
+    multiple=True,
+    metavar="MEASURE",
+    help="Measure of which the lowest mean is the best; repeatable.  [as declared]",
+)
+@click.option(
+    "--groups",
+    type=FILE,
+    help="Group of each topic, a CSV of topic,group, for gaps.  [measures such as D(group=G)]",
+)
+@click.option(
     "--show",
     multiple=True,
     type=click.Choice(_TABLES),
-    help="Tables; repeatable.  [leaderboard, comparisons; csv: one]",
+    help=(
+        "Tables; repeatable.  [of several measures: overview; of one: leaderboard, and comparisons "
+        "or, where they are more than the runs, pairs; csv: one]"
+    ),
 )
+@click.option("--caption", help="Title of the table.  [what it holds]")
+@click.option("--label", help="Label of the table in LaTeX.  [tab: and its kind]")
+@fails_on_conditions
 def compare(
     scores: Any,
     output: Any,
     force: bool,
     form: str,
     figure: Any,
+    measures: Any,
     attribute: Any,
+    lower: Any,
+    groups: Any,
     show: Any,
+    caption: Any,
+    label: Any,
     **options: Any,
-) -> None:
-    """Hold runs against each other by a measure: means, tests of differences, effect sizes, topics.
+) -> Any:
+    """Hold runs against each other by measures: means, tests of differences, effect sizes, topics.
+
+    By one measure there is a leaderboard with every comparison, by several an overview: a row for
+    each run, letters for the runs that it is significantly better than, the best in bold type. Gaps
+    are between groups of topics or documents, the largest mean less the smallest, and the smallest
+    over the largest.
 
     SCORES are tables as equipoise score writes them, and what ir_measures -q (topic, measure,
     value) or trec_eval -q (measure, topic, value) prints; each file is known by what it holds:
@@ -117,30 +165,53 @@ def compare(
     """  # noqa: D301 - click reads a backspace as: leave these lines as they are
     _check(scores, output, figure, force)
     from equipoise.loaders.scores import read_scores
-    from equipoise.statistics import compare_systems
+    from equipoise_cli import comparisons as compared
 
     table = read_scores(scores)
     if attribute is not None:
         table = table[table["attribute"] == attribute]
         if table.empty:
             raise click.BadParameter(f"no scores of the attribute set {attribute}")
+    comparisons = compared.of_measures(table, measures, options)
+    directions = compared.directions(comparisons, lower)
     # With --by there are several comparisons, each of which would be a figure.
-    if figure is not None and options["by"]:
+    if figure is not None and (options["by"] or len(comparisons) > 1):
         raise click.UsageError(
-            "a figure is of one comparison: choose one by --attribute, without --by"
+            "a figure is of one comparison: choose one by --measure and --attribute, without --by"
         )
-    comparison = compare_systems(table, **options)
-    names = show or ("leaderboard", "comparisons")
-    if form == "csv" and not show:
-        names = ("comparisons",)  # a CSV file holds one table
-    tables = {}
+    names = show or _default_tables(comparisons, options, groups is not None, form)
+    gaps = None
+    if "gaps" in names:
+        gaps = compared.gaps(table, measures, groups, options)
+    tables = []
     for name in names:
-        meaning = _meaning(name, comparison.measure, options)
-        tables[f"{name.capitalize()}: {meaning}"] = getattr(comparison, name)
-    figures = {}
-    if figure is not None:
-        figures[figure] = _figure_of_runs(comparison, options["level"], figure)
-    _write(tables, form, output, figures)
+        shown_table = compared.table(name, comparisons, directions, gaps, options)
+        tables.append(
+            replace(
+                shown_table, title=caption or shown_table.title, label=label or shown_table.label
+            )
+        )
+    (comparison, *_) = comparisons.values()
+    draw = partial(_figure_of_runs, comparison, options["level"])
+    _write(tables, form, output, _figure(figure, draw))
+    return compared.values(comparisons, gaps, options["by"])
+
+
+def _default_tables(
+    comparisons: Mapping[str, Any], options: Mapping[str, Any], has_groups: bool, form: str
+) -> list[str]:
+    """The tables that are shown where none is named."""
+    if has_groups:
+        return ["gaps"]
+    if len(comparisons) > 1:
+        return ["overview"]
+    if form == "csv":
+        return ["comparisons"]  # a CSV file holds one table
+    (comparison,) = comparisons.values()
+    is_long = len(comparison.comparisons) > len(comparison.leaderboard)
+    if is_long and not options["by"]:
+        return ["leaderboard", "pairs"]
+    return ["leaderboard", "comparisons"]
 
 
 def _figure_of_runs(comparison: Any, level: float, path: Path) -> bytes:
@@ -151,29 +222,6 @@ def _figure_of_runs(comparison: Any, level: float, path: Path) -> bytes:
     _, panels = axes(1, 2, sharey=True, figsize=(10, 1.4 + 0.45 * n_runs))
     panels = compared_runs(panels, comparison, level)
     return drawn(panels[0], path, f"{comparison.measure} of {n_runs} runs")
-
-
-def _meaning(name: str, measure: str, options: Mapping[str, Any]) -> str:
-    """What a table of a comparison holds, and how its intervals and p are to be read."""
-    percent = f"{options['level']:.0%}"
-    if name == "leaderboard":
-        method = options["mean_intervals"]
-        return f"means of {measure}, with {method} {percent} intervals over topics"
-    if name == "topics":
-        baseline = options["baseline"] or "the run with the highest mean"
-        return f"every score beside that of {baseline}"
-    if options["test"] == "tukey":
-        return (
-            f"randomised Tukey HSD; p and {percent} intervals hold for all pairs at once; "
-            "effect is the difference over the residual standard deviation"
-        )
-    correction = "not corrected"
-    if options["correction"] != "none":
-        correction = f"corrected by {options['correction'].title()}"
-    return (
-        f"test {options['test']}, p {correction}; marginal {percent} intervals; "
-        "effect is Cohen's d of the pairs"
-    )
 
 
 @click.command(
@@ -193,11 +241,9 @@ def correlate(
     from equipoise.statistics import correlations
 
     table = correlations(read_scores(scores), **options)
-    figures = {}
-    if figure is not None:
-        figures[figure] = _figure_of_correlations(table, figure)
     title = f"Kendall's tau with {options['level']:.0%} bootstrap intervals"
-    _write({title: table}, form, output, figures)
+    tables = [Table(title, table, "tab:correlations")]
+    _write(tables, form, output, _figure(figure, partial(_figure_of_correlations, table)))
 
 
 def _figure_of_correlations(table: Any, path: Path) -> bytes:
@@ -243,12 +289,10 @@ def discriminate(
 
     # Every pair of runs by each measure: the curves are of these, the shares are counted in them.
     p_values = discriminative_power(read_scores(scores), **options)
-    figures = {}
-    if figure is not None:
-        figures[figure] = _figure_of_p_values(p_values, level, figure)
     table = p_values if curves else share_significant(p_values, level=level)
     title = f"Pairs of runs that differ significantly (p <= {1 - level:.3g})"
-    _write({title: table}, form, output, figures)
+    tables = [Table(title, table, "tab:discriminative-power")]
+    _write(tables, form, output, _figure(figure, partial(_figure_of_p_values, p_values, level)))
 
 
 def _figure_of_p_values(p_values: Any, level: float, path: Path) -> bytes:
@@ -275,7 +319,7 @@ def size(scores: Any, output: Any, force: bool, form: str, **options: Any) -> No
 
     table = topic_set_size(read_scores(scores), **options)
     title = "Topics needed, for the variance found and the ends of its 95% interval"
-    _write({title: table}, form, output, figures={})
+    _write([Table(title, table, "tab:topics")], form, output, _figure(None, Path.read_bytes))
 
 
 COMMANDS = (compare, correlate, discriminate, size)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import FOLDER, refuse_outputs
 from equipoise_cli.score import score
@@ -208,7 +209,8 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
 )
 @click.option("--qrels", required=True, type=FILE, help="Judgements of the utterances, TREC.")
 @click.option("-o", "--output", required=True, type=FILE, help="Folder to make.")
-def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: Any) -> None:
+@fails_on_conditions
+def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: Any) -> Any:
     """Tables 2 to 5 and Figures 1 and 2 of the permutations study, for runs of your own.
 
     They ranked the inputs that `equipoise permute` wrote to FOLDER. Beside the orders that were
@@ -256,6 +258,8 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
         if row["how"] != "exact":
             interval = f"{row['low']:.4f} to {row['high']:.4f}, "
         click.echo(f"{row['run']}: {means} ({interval}{row['how']})", err=True)
+    over_orders = tables["table-2"].rename(columns={"mean of all": "value"})
+    return over_orders[["run", "value", "low", "high"]].assign(measure=options["measure"])
 
 
 def _coverage_table(coverages: Sequence[Seen]) -> Any:

@@ -223,24 +223,31 @@ def _refuse_shared(files: Sequence[Path], hashes: Sequence[NDArray[np.uint64]]) 
 # --- answers scored -------------------------------------------------------------------------------
 
 
-def _count_styles(source: str, qrels: Any, authors: Any, style: str) -> Any:
+def _count_styles(source: str, qrels: Any, authors: Any, fields: str, style: str) -> Any:
     """In how many answers of a file each style of citations is read."""
     from equipoise.measures.attribution.citation_styles import style_counts
     from equipoise_cli.loaders.rag_answers import read_answer_files
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Note)  # said when they are scored
-        return style_counts(read_answer_files([source], qrels, authors), style)
+        return style_counts(read_answer_files([source], qrels, authors, fields), style)
 
 
 def _score_answers(
-    source: str, qrels: Any, authors: Any, by: Sequence[str], style: str, options: Any
+    source: str,
+    qrels: Any,
+    authors: Any,
+    fields: str,
+    by: Sequence[str],
+    style: str,
+    options: Any,
 ) -> Any:
     """The scores of each answer of a file."""
     from equipoise.measures.attribution.scores import scored_answers
     from equipoise_cli.loaders.rag_answers import read_answer_files
 
-    return scored_answers(read_answer_files([source], qrels, authors), by, style, **options)
+    answers = read_answer_files([source], qrels, authors, fields)
+    return scored_answers(answers, by, style, **options)
 
 
 def score_answers(
@@ -251,6 +258,7 @@ def score_answers(
     style: str,
     options: Mapping[str, Any],
     executor: Executor | None = None,
+    fields: str = "",
 ) -> list[Any]:
     """What `attribution_rows` takes of answers, a task for each file.
 
@@ -260,8 +268,10 @@ def score_answers(
     from equipoise_cli.loaders.rag_answers import answer_files
 
     files = [f"{mode}={path}" for mode, path in answer_files(sources)]
-    style_tasks = [(file, qrels, authors, style) for file in files]
+    style_tasks = [(file, qrels, authors, fields, style) for file in files]
     counts = run_each(_count_styles, style_tasks, executor, "file")
     style_of_all = style_of(counts, style)
-    tasks = [(file, qrels, authors, tuple(by), style_of_all, dict(options)) for file in files]
+    tasks = [
+        (file, qrels, authors, fields, tuple(by), style_of_all, dict(options)) for file in files
+    ]
     return run_each(_score_answers, tasks, executor, "file")

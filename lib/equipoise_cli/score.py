@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.declare import options_of
+from equipoise_cli.conditions import fails_on_conditions, refuse_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import CLUSTERS, FACTORS, FOLDER, SCORES, refuse_outputs
 from equipoise_cli.shared import (
@@ -128,6 +129,7 @@ def _score_folder(
     cluster: str | None,
 ) -> None:
     """Score a folder of nugget tables file by file, for together they may exceed the memory."""
+    refuse_conditions(f"{nuggets} is a folder, whose scores are never together")
     sets, names = _sets_to_score(attributes, select)
     if output is None:
         raise click.UsageError(
@@ -159,6 +161,7 @@ def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
 )
 @INTERVALS
 @_takes_conversations
+@fails_on_conditions
 def score_gfrc(
     nuggets: Path,
     attributes: Path,
@@ -167,7 +170,7 @@ def score_gfrc(
     force: bool,
     cluster: Any,
     **options: Any,
-) -> None:
+) -> Any:
     """R, GF and GFRC of every conversation in NUGGETS.
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
@@ -180,9 +183,11 @@ def score_gfrc(
     with_ends = _ends(nuggets, options)
     if nuggets.is_dir():
         _score_folder("gfrc", nuggets, attributes, select, output, options, cluster)
-        return
+        return None
     table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
-    write({output: with_ends(gfrc(table, sets, **options))})
+    scores = with_ends(gfrc(table, sets, **options))
+    write({output: scores})
+    return scores
 
 
 @score.command(
@@ -202,6 +207,7 @@ def score_gfrc(
 @click.option(
     "--compare", is_flag=True, help="Add R, GF and GFRC, with --gains, as gfrc2's Table 5 does."
 )
+@fails_on_conditions
 def score_gfrc2(
     nuggets: Path,
     attributes: Path,
@@ -213,7 +219,7 @@ def score_gfrc2(
     factors: Any,
     compare: bool,
     **options: Any,
-) -> None:
+) -> Any:
     """EGNP, EGF and GFRC2 of every conversation in NUGGETS.
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
@@ -236,7 +242,7 @@ def score_gfrc2(
     with_ends = _ends(nuggets, options)
     if nuggets.is_dir():
         _score_folder("gfrc2", nuggets, attributes, select, output, options, cluster)
-        return
+        return None
     table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
     scores = measures.gfrc2(table, sets, **options)
     if compare:
@@ -256,3 +262,4 @@ def score_gfrc2(
         if factors is not None:
             tables[factors] = measures.factors(leaving)
     write(tables)
+    return tables[output]

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs, table
 from equipoise_cli.score import score
@@ -27,7 +28,8 @@ WORST = "equipoise.measures.worst_cases.worst_cases"
 @score.command("worst", cls=DeclaredCommand, declared=[Declared(WORST)], epilog=samples("SCORES"))
 @click.argument("scores", type=FILE)
 @takes_output
-def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
+@fails_on_conditions
+def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> Any:
     """Mean, worst and CVaR of every score in SCORES.
 
     SCORES is a tidy CSV or Parquet file with a row for each case.
@@ -36,7 +38,9 @@ def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
     from equipoise.measures.worst_cases import worst_cases
     from equipoise_cli.loaders.trees import read_scores
 
-    write({output: worst_cases(read_scores(scores), **options)})
+    cases = worst_cases(read_scores(scores), **options)
+    write({output: cases})
+    return cases
 
 
 @score.command(
@@ -62,6 +66,7 @@ def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> None:
     "--paths", type=FILE, help="CSV file for the scores of every path, with its probability."
 )
 @takes_output
+@fails_on_conditions
 def score_tree(
     tree: Path,
     nuggets: Path,
@@ -72,7 +77,7 @@ def score_tree(
     output: Any,
     force: bool,
     **options: Any,
-) -> None:
+) -> Any:
     """GFRC2 of conversations that branch: what users can expect, and on the worst paths.
 
     Of the paths it gives the worst one and the mean of the worst ones.
@@ -116,6 +121,7 @@ def score_tree(
     if paths is not None:
         tables[paths] = path_scores
     write(tables)
+    return tables[output]
 
 
 def _shares(intents: Iterable[str]) -> dict[str, float]:
@@ -166,6 +172,7 @@ def _show_seen(rounds: Any, nuggets: Any) -> None:
     help="CSV file for the names and addresses that --known does not bear out.",
 )
 @takes_output
+@fails_on_conditions
 def score_outcomes(
     records: tuple[Path, ...],
     tests: Any,
@@ -174,7 +181,7 @@ def score_outcomes(
     output: Any,
     force: bool,
     **options: Any,
-) -> None:
+) -> Any:
     """Useful turns and recovery of harvested RECORDS (.jsonl), each of a system.
 
     The intervals are over the topics.
@@ -207,3 +214,4 @@ def score_outcomes(
             entities = read_columns(known_names, ["topic", "name", "url"])
             tables[names] = outcomes.count_names(turns, entities)
     write(tables)
+    return tables[output]

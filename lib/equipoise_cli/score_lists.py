@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from equipoise.problems import plain
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, SCORES, refuse_outputs
 from equipoise_cli.score import score
@@ -19,6 +20,7 @@ from equipoise_cli.shared import (
     CLUSTER,
     FILE,
     INTERVALS,
+    MAP,
     MEANS,
     ends_of_means,
     named,
@@ -78,6 +80,7 @@ GFR = Declared(
 )
 @takes_output
 @CLUSTER
+@fails_on_conditions
 def score_ranking_bias(
     runs: Any,
     documents: str,
@@ -89,7 +92,7 @@ def score_ranking_bias(
     tokens: Any,
     order: Any,
     **options: Any,
-) -> None:
+) -> Any:
     """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists.
 
     There is a row per topic; their means have an empty topic.
@@ -128,7 +131,9 @@ def score_ranking_bias(
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
         table = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
-    write({output: with_ends(table)})
+    scores = with_ends(table)
+    write({output: scores})
+    return scores
 
 
 def _refuse_without_membership(names: set[str]) -> None:
@@ -245,6 +250,7 @@ def _by_set(groups: Iterable[tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str
 )
 @takes_output
 @CLUSTER
+@fails_on_conditions
 def score_gfr(
     runs: Any,
     qrels: Path,
@@ -257,7 +263,7 @@ def score_gfr(
     cluster: Any,
     order: Any,
     **options: Any,
-) -> None:
+) -> Any:
     """ERR, iRBU, GF and GFR of ranked lists, per topic, and their means with an empty topic."""
     files_of_groups = named_files(memberships, "--membership")
     target_of = named(targets, "--target")
@@ -285,8 +291,9 @@ def score_gfr(
         click.echo(plain(f"seen: {attribute_set}"), err=True)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        scores = _score_runs(files, names, order, options, executor)
-    write({output: with_ends(scores)})
+        scores = with_ends(_score_runs(files, names, order, options, executor))
+    write({output: scores})
+    return scores
 
 
 @score.command(
@@ -315,20 +322,23 @@ def score_gfr(
     metavar="RELEVANT OTHER",
     help="Authors, for such files.",
 )
+@MAP
 @click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
 @CLUSTER
+@fails_on_conditions
 def score_attribution(
     answers: tuple[str, ...],
     qrels: Any,
     authors: Any,
+    fields: str,
     output: Any,
     force: bool,
     figure: Any,
     cluster: Any,
     difference: float,
     **options: Any,
-) -> None:
+) -> Any:
     """Precision and recall of the citations in answers, and how they change with the authors named.
 
     A file may be a folder of files, which are read one by one. A line of a .jsonl file holds
@@ -336,8 +346,9 @@ def score_attribution(
     nonrelevant_author (the actual ones, the same in every mode: mode says what the model was told),
     answer, relevant (document numbers), and optionally documents (how many were shown), gold
     (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys.
-    Files of TREC (RAG, RAGTIME, iKAT 2025) and of ALCE hold the answers of one MODE each
-    (Informed=run.jsonl; Vanilla unless stated). CAS compares Informed with Vanilla, CAB compares
+    Files of TREC (RAG, RAGTIME, iKAT 2025), of ALCE, and of LangChain, LlamaIndex, RAGAS or OpenAI
+    with what was retrieved, hold the answers of one MODE each (Informed=run.jsonl; Vanilla unless
+    stated). CAS compares Informed with Vanilla, CAB compares
     Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard
     error, say of each CAB whether its interval decides it, and else how many questions would.
     """
@@ -351,7 +362,7 @@ def score_attribution(
 
     by, favoured = options["by"], options["favoured"]
     with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        scores = _score_answers(answers, qrels, authors, options, executor)
+        scores = _score_answers(answers, qrels, authors, fields, options, executor)
     tables = {output: scores}
     if figure is not None:
         tables[figure] = _figure_of_bias(scores, by, favoured, difference, figure)
@@ -362,10 +373,16 @@ def score_attribution(
     )
     for sentence in sentences:
         click.echo(plain(sentence), err=True)
+    return scores
 
 
 def _score_answers(
-    answers: tuple[str, ...], qrels: Any, authors: Any, options: dict[str, Any], executor: Any
+    answers: tuple[str, ...],
+    qrels: Any,
+    authors: Any,
+    fields: str,
+    options: dict[str, Any],
+    executor: Any,
 ) -> Any:
     """Score answers: together, or file by file where there is a folder or a cluster."""
     from equipoise.measures import attribution
@@ -377,13 +394,13 @@ def _score_answers(
     # A folder may hold more answers than memory does; of each, only the scores come back.
     has_folder = any(Path(path).is_dir() for path in paths(answers))
     if executor is None and not has_folder:
-        table = read_answer_files(answers, qrels, authors)
+        table = read_answer_files(answers, qrels, authors, fields)
         return attribution.score_attribution(table, run=run, **options)
     table_options = options.copy()
     style = table_options.pop("citation_style")
     answer_options = {name: table_options.pop(name) for name in EACH}
     scores_of_files = parquet_folders.score_answers(
-        answers, qrels, authors, options["by"], style, answer_options, executor
+        answers, qrels, authors, options["by"], style, answer_options, executor, fields
     )
     return attribution_rows(scores_of_files, run=run, **table_options)
 

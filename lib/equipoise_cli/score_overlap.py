@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
 from equipoise_cli.score import score
@@ -57,6 +58,7 @@ from equipoise_cli.shared import (
     "--suffix", default="", help="What every counterfactual id has behind that of its original."
 )
 @takes_output
+@fails_on_conditions
 def score_crbo(
     pairs: tuple[tuple[Path, Path], ...],
     ids: Any,
@@ -65,7 +67,7 @@ def score_crbo(
     force: bool,
     order: Any,
     **options: Any,
-) -> None:
+) -> Any:
     """CRBO of runs on a collection and on its counterfactual.
 
     There is a row per topic; their means have an empty topic.
@@ -104,7 +106,9 @@ def score_crbo(
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
         table = crbo(original, counterfactual, **options)
-    write({output: with_ends(table)})
+    scores = with_ends(table)
+    write({output: scores})
+    return scores
 
 
 def _read_document_ids(path: str | Path) -> dict[str, str]:

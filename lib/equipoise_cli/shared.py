@@ -20,6 +20,22 @@ class _File(click.Path):
         return super().convert("/dev/stdin" if value == "-" else value, param, ctx)
 
 
+class _FieldPaths(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """Where answers have their fields; checked when it is read, passed on as it was written."""
+
+    name = "paths"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from equipoise_cli.loaders.answer_frameworks import read_fields
+
+        try:
+            if value:
+                read_fields(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+
 FILE = _File(path_type=Path)
 FORCE = click.option(
     "--force", is_flag=True, help="Write over a file even if it holds something else."
@@ -30,6 +46,17 @@ INTERVALS = click.option(
 MEANS = "equipoise_cli.mean_intervals.with_mean_intervals"
 CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786."
+)
+MAP = click.option(
+    "--map",
+    "fields",
+    type=_FieldPaths(),
+    default="",
+    metavar="FIELD=PATH,...",
+    help=(
+        "Where answers of no known format have question, answer, documents, sources, relevant: "
+        "answer=response,documents=docs[].id."
+    ),
 )
 _OUTPUT = click.option(
     "-o", "--output", type=FILE, help="CSV or .parquet file to write.  [standard output]"
@@ -55,6 +82,15 @@ SAMPLES = {
         '{"question": "q1", "mode": "CF-informed", "relevant_author": "Human", '
         '"nonrelevant_author": "LLM", "answer": "In Wales [1].", "relevant": [2]}',
     ),
+    "FILE of LangChain": (
+        '{"input": "Where?", "answer": "In Wales [1].", "context": [{"id": "d7", '
+        '"page_content": "Wales", "metadata": {"source": "https://www.bbc.co.uk/1"}}]}',
+    ),
+    "FILE of RAGAS": (
+        '{"user_input": "Where?", "response": "In Wales [1].", "retrieved_contexts": ["Wales"], '
+        '"retrieved_context_ids": ["d7"], "reference_contexts": ["Wales"]}',
+    ),
+    "--sources": ("document,source", "d7,bbc.co.uk"),
     "FILES, annotated": (
         "##### T1 bing",
         "### U1",

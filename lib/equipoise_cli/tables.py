@@ -1,14 +1,18 @@
-"""Tables and figures as a command gives them: text to read, CSV, LaTeX or Markdown; SVG or PNG."""
+"""Tables and figures as a command gives them: text, CSV, LaTeX, Markdown or HTML; SVG or PNG."""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from equipoise_compendium.shown import Cell
 
 FIGURES = (".svg", ".png", ".pdf")
 
@@ -27,19 +31,37 @@ _LATEX = {
 _TO_LATEX = str.maketrans(_LATEX)
 
 
-def _cell(value: Any, column: str) -> str:
+@dataclass(frozen=True)
+class Table:
+    """A table of a command: what its title says, and its rows.
+
+    ``rows``: a DataFrame, whose cells may be `Cell`. ``tidy``: the same as numbers, for CSV, where
+    they are. ``label``: by which LaTeX refers to it.
+    """
+
+    title: str
+    rows: Any
+    label: str
+    tidy: Any = None
+
+
+def _cell(value: Any, column: str) -> Cell:
     """A value as it is shown: numbers at four digits, NaN as nothing."""
+    from equipoise_compendium.shown import Cell
+
+    if isinstance(value, Cell):
+        return value
     if not isinstance(value, float):
-        return str(value)
+        return Cell(str(value))
     if math.isnan(value):
-        return ""
+        return Cell("", number=True)
     # A p that is not 0 is not shown as 0.
     if column.startswith("p") and 0 <= value < 0.00005:
-        return "< 0.0001"
-    return f"{value:.4f}"
+        return Cell("< 0.0001", number=True)
+    return Cell(f"{value:.4f}", number=True)
 
 
-def _rows(table: Any) -> list[list[str]]:
+def _rows(table: Any) -> list[list[Cell]]:
     """The cells of each row, as they are shown."""
     rows = []
     for values in table.itertuples(index=False):
@@ -50,76 +72,117 @@ def _rows(table: Any) -> list[list[str]]:
 
 def _is_number(table: Any) -> list[bool]:
     """Whether each column holds numbers."""
-    return [getattr(dtype, "kind", "") in "if" for dtype in table.dtypes]
+    are_numbers = []
+    for name, dtype in table.dtypes.items():
+        values = table[name]
+        # Marked numbers are objects, of which each says that it is a number.
+        is_marked = len(values) > 0 and getattr(values.iloc[0], "number", False)
+        are_numbers.append(is_marked or getattr(dtype, "kind", "") in "if")
+    return are_numbers
 
 
-def as_text(table: Any) -> str:
-    """Columns side by side, numbers to the right."""
+def _column_as_text(cells: list[Cell], header: str, is_number: bool) -> list[str]:
+    """The lines of a column: numbers to the right, marks in a column of their own behind them."""
     from equipoise.problems import plain
 
-    columns = []
-    rows = [list(map(str, table.columns)), *_rows(table)]
-    for texts, is_number in zip(zip(*rows, strict=True), _is_number(table), strict=True):
-        # Escaped before they are measured, or a control character would shift its line.
-        cells = [plain(text) for text in texts]
-        width = max(map(len, cells))
-        adjust = str.rjust if is_number else str.ljust
-        columns.append([adjust(cell, width) for cell in cells])
-    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    return "\n".join(lines) + "\n"
-
-
-def as_latex(table: Any) -> str:
-    """A LaTeX tabular with the rules of booktabs; every cell is escaped."""
+    # Escaped before they are measured, or a control character would shift its line.
+    texts = [plain(cell.text) + ("*" if cell.best else "") for cell in cells]
+    if any(cell.best for cell in cells):
+        texts = [text if cell.best else f"{text} " for text, cell in zip(texts, cells, strict=True)]
+    width = max(map(len, texts), default=0)
+    adjust = str.rjust if is_number else str.ljust
     lines = []
-    for cells in [list(map(str, table.columns)), *_rows(table)]:
-        escaped = [cell.translate(_TO_LATEX) for cell in cells]
-        lines.append(" & ".join(escaped) + r" \\")
-    alignment = ""
-    for is_number in _is_number(table):
-        alignment += "r" if is_number else "l"
-    header, *body = lines
-    lines = [
-        f"\\begin{{tabular}}{{{alignment}}}",
-        "\\toprule",
-        header,
-        "\\midrule",
-        *body,
-        "\\bottomrule",
-        "\\end{tabular}",
-    ]
-    return "\n".join(lines) + "\n"
+    mark_width = max((len(cell.mark) for cell in cells), default=0)
+    for text, cell in zip(texts, cells, strict=True):
+        line = adjust(text, width)
+        if mark_width:
+            line += f" {cell.mark:<{mark_width}}"
+        lines.append(line)
+    lines = [plain(header), *lines]
+    width = max(map(len, lines))
+    return [adjust(line, width) for line in lines]
 
 
-def as_markdown(table: Any) -> str:
-    """A Markdown table; every cell is escaped."""
-    from equipoise_compendium.shown import markdown_table
+def as_text(table: Table) -> str:
+    """Columns side by side, numbers to the right; * is the best."""
+    columns = []
+    names = list(map(str, table.rows.columns))
+    are_numbers = _is_number(table.rows)
+    cells_of_columns = list(zip(*_rows(table.rows), strict=True)) or [()] * len(names)
+    for cells, name, is_number in zip(cells_of_columns, names, are_numbers, strict=True):
+        columns.append(_column_as_text(list(cells), name, is_number))
+    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    return f"{table.title}\n\n" + "\n".join(lines) + "\n"
 
-    return markdown_table(list(table.columns), _rows(table))
+
+def _latex_cell(cell: Cell) -> str:
+    text = cell.text.translate(_TO_LATEX)
+    if cell.best:
+        text = f"\\textbf{{{text}}}"
+    return f"{text}$^{{{cell.mark.translate(_TO_LATEX)}}}$" if cell.mark else text
 
 
-def as_csv(table: Any) -> str:
+def as_latex(table: Table) -> str:
+    """A LaTeX table with the rules of booktabs, a caption and a label; every cell is escaped."""
+    import jinja2  # noqa: F401 - pandas says less plainly that it is missing
+    import pandas as pd
+
+    texts = []
+    for cells in _rows(table.rows):
+        texts.append([_latex_cell(cell) for cell in cells])
+    columns = [str(name).translate(_TO_LATEX) for name in table.rows.columns]
+    styler = pd.DataFrame(texts, columns=columns).style.hide(axis="index")
+    alignment = "".join("r" if is_number else "l" for is_number in _is_number(table.rows))
+    text = styler.to_latex(
+        column_format=alignment,
+        hrules=True,
+        caption=table.title.translate(_TO_LATEX),
+        label=table.label,
+        position="t",
+    )
+    # The title stands before it as it is, for who looks for it.
+    return f"% {' '.join(table.title.split())}\n{text}"
+
+
+def as_markdown(table: Table) -> str:
+    """A Markdown table under its title; every cell is escaped."""
+    from equipoise_compendium.shown import markdown_cell, markdown_table
+
+    header = f"**{markdown_cell(table.title)}**\n\n"
+    return header + markdown_table(list(table.rows.columns), _rows(table.rows))
+
+
+def as_html(table: Table) -> str:
+    """An HTML table with its title as the caption; every cell is escaped."""
+    from equipoise_compendium.shown import html_table
+
+    return html_table(table.title, list(table.rows.columns), _rows(table.rows)) + "\n"
+
+
+def as_csv(table: Table) -> str:
     """CSV at 12 digits."""
     from equipoise_compendium.writing import write_csv
 
     text = io.StringIO()
-    write_csv(table, text)
+    write_csv(table.rows if table.tidy is None else table.tidy, text)
     return text.getvalue()
 
 
-FORMATS = {"table": as_text, "csv": as_csv, "latex": as_latex, "markdown": as_markdown}
+FORMATS = {
+    "table": as_text,
+    "csv": as_csv,
+    "latex": as_latex,
+    "markdown": as_markdown,
+    "html": as_html,
+}
 
 
-def together(tables: Mapping[str, Any], form: str) -> str:
+def together(tables: Sequence[Table], form: str) -> str:
     """Tables one below the other under their titles."""
     if form == "csv" and len(tables) > 1:
-        titles = ", ".join(tables)
+        titles = ", ".join(table.title for table in tables)
         raise ValueError(f"a CSV file holds one table: choose one of {titles} with --show")
-    heading = {"table": "{}\n\n", "markdown": "**{}**\n\n", "latex": "% {}\n", "csv": ""}[form]
-    texts = []
-    for title, table in tables.items():
-        texts.append(heading.format(title) + FORMATS[form](table))
-    return "\n".join(texts)
+    return "\n".join(FORMATS[form](table) for table in tables)
 
 
 def check_figure(path: Path | None) -> None:

@@ -27,7 +27,10 @@ def markdown_cell(text: object) -> str:
 
 def markdown_row(cells: Iterable[object]) -> str:
     """A row of a Markdown table; every cell is escaped."""
-    return f"| {' | '.join(map(markdown_cell, cells))} |\n"
+    texts = []
+    for cell in cells:
+        texts.append(cell.as_markdown() if isinstance(cell, Cell) else markdown_cell(cell))
+    return f"| {' | '.join(texts)} |\n"
 
 
 def markdown_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
@@ -46,17 +49,20 @@ class Cell:
     """A cell of a table to look at.
 
     ``mark``: set small and raised behind it. ``printed``: what the paper prints instead.
-    ``number``: set to the right.
+    ``number``: set to the right. ``best``: set in bold type.
     """
 
     text: str
     mark: str = ""
     printed: str = ""
     number: bool = False
+    best: bool = False
 
     def as_html(self) -> str:
         """Its HTML, all of it escaped."""
         content = html.escape(self.text)
+        if self.best:
+            content = f"<b>{content}</b>"
         if self.mark:
             content += f"<sup>{html.escape(self.mark)}</sup>"
         if self.printed:
@@ -65,6 +71,15 @@ class Cell:
         if self.number:
             return f'<td class="number">{content}</td>'
         return f"<td>{content}</td>"
+
+    def as_markdown(self) -> str:
+        """Its Markdown, all of it escaped."""
+        content = markdown_cell(self.text)
+        if self.best:
+            content = f"**{content}**"
+        if self.mark:
+            content += f"<sup>{markdown_cell(self.mark)}</sup>"
+        return content
 
     def as_text(self) -> str:
         """Its words."""

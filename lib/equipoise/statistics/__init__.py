@@ -17,6 +17,7 @@ from equipoise.statistics.agreement_of_measures import (
     discriminative_power,
     share_significant,
 )
+from equipoise.statistics.gaps import group_gaps, with_groups
 from equipoise.statistics.intervals import (
     bootstrap_interval,
     finite,
@@ -25,6 +26,7 @@ from equipoise.statistics.intervals import (
     units_to_decide,
 )
 from equipoise.statistics.leaderboards import Comparison, compare_systems, leaderboard
+from equipoise.statistics.overviews import overview, pair_matrix
 from equipoise.statistics.pairs import compare_pairs, corrected, topic_by_run
 from equipoise.statistics.topic_set_size import power_of_anova, topic_set_size, topics_needed
 
@@ -37,7 +39,10 @@ __all__ = [
     "correlations",
     "discriminative_power",
     "finite",
+    "group_gaps",
     "leaderboard",
+    "overview",
+    "pair_matrix",
     "percentile_interval",
     "power_of_anova",
     "resampled",
@@ -46,4 +51,5 @@ __all__ = [
     "topic_set_size",
     "topics_needed",
     "units_to_decide",
+    "with_groups",
 ]

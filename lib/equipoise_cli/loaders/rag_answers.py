@@ -1,4 +1,4 @@
-"""Answers that cite their sources, in the files of TREC and of ALCE, which judgements complete.
+"""Answers that cite their sources, in files of TREC, ALCE and frameworks, completed by judgements.
 
 *TREC*: RAG 2024 and 2025, RAGTIME, DRAGUN, iKAT 2025: an object with ``references`` (ids of the
 documents, or ids with scores), and ``answer`` or ``responses``, a list of ``text`` and
@@ -6,8 +6,9 @@ documents, or ids with scores), and ``answer`` or ``responses``, a list of ``tex
 ``turns``, the best response of each with ``passage_provenance``: it cites those ``used``. *ALCE*:
 ``question``, ``docs`` and ``output`` (or ``answer``, in a worked example), within ``data`` or
 ``demos``; ``[1]`` is the first of ``docs``, which has the id 1 unless it names one; the question's
-id is ``sample_id`` or ``id``, or its words with ``_`` between. Which documents are relevant qrels
-say, or ALCE's ``answers_found``.
+id is ``sample_id`` or ``id``, or its words with ``_`` between. *Frameworks*:
+`equipoise_cli.loaders.answer_frameworks`. Which documents are relevant qrels say, or ALCE's
+``answers_found``, or the file of a framework.
 
 References
 ----------
@@ -16,8 +17,11 @@ Gao et al. (2023), ALCE; the guidelines of the TREC RAG tracks 2024 and 2025.
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +30,17 @@ import pandas as pd
 from equipoise.answer_modes import mode_name
 from equipoise.files import parts, stem
 from equipoise.loaders.answers import answer_table
+from equipoise.loaders.documents import MOST_PROBLEMS
 from equipoise.loaders.objects import Item, fields_of, first_value, read_items
 from equipoise.loaders.trec import read_qrels
-from equipoise.problems import Note, Problems, listed, shown
+from equipoise.problems import InputError, Note, Problem, Problems, listed, shown
+from equipoise_cli.loaders.answer_frameworks import (
+    Framework,
+    framework_of,
+    mapped,
+    read_fields,
+    read_framework,
+)
 from equipoise_cli.loaders.chats import KNOWN, ikat_responses
 
 _BRACKETS_TO_ROUND = str.maketrans("[]", "()")
@@ -165,6 +177,7 @@ def _read_alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
         if any(document.get("answers_found") or ()):
             relevant.append(number)
     row: dict[str, Any] = {"question": "_".join(str(question).split()), "shown": tuple(ids)}
+    row["document_fields"] = documents
     if any("answers_found" in document for document in documents):
         row["with_answer"] = tuple(relevant)
     rows = [row | {"answer": answer} for answer in answers]
@@ -174,10 +187,39 @@ def _read_alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
     return rows
 
 
+# --- frameworks -----------------------------------------------------------------------------------
+
+
+def _framework_rows(
+    items: Sequence[Item], framework: Framework, question_path: str, problems: Problems
+) -> list[dict[str, Any]]:
+    """Rows of answers of a framework, each question with a name of its own; says which it is."""
+    note = f"{items[0].path}: read as {framework.name} ({framework.fields})"
+    warnings.warn(note, Note, stacklevel=4)
+    rows = []
+    for item in items:
+        row = read_framework(item, framework, question_path, problems)
+        if row is not None:
+            rows.append(row)
+    n_earlier = Counter[str]()
+    n_repeated = 0
+    for row in rows:
+        question = row["question"]
+        # Words can be asked by two users; an id that comes twice is refused where it is scored.
+        if not row.pop("is_id") and n_earlier[question]:
+            row["question"] = f"{question}#{n_earlier[question] + 1}"
+            n_repeated += 1
+        n_earlier[question] += 1
+    if n_repeated:
+        note = f"{n_repeated} answers are to a question asked before: each counts by itself"
+        warnings.warn(note, Note, stacklevel=4)
+    return rows
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 
-def _form(content: dict[str, Any]) -> str:
+def _form(content: dict[str, Any]) -> str | Framework:
     """The format of answers that an object has the marks of, or that of this library."""
     if isinstance(content.get("docs"), list) or not content.keys().isdisjoint({"data", "demos"}):
         return "alce"
@@ -185,7 +227,64 @@ def _form(content: dict[str, Any]) -> str:
         return "trec"
     if KNOWN["ikat-run"](content):
         return "ikat"
-    return "answers"
+    return framework_of(content) or "answers"
+
+
+_PLACE_IN_LIST = re.compile(r"item \d+(, )?")
+
+
+def _cause(problem: Problem) -> tuple[str, str, str, str]:
+    """What two problems have in common that have one cause."""
+    column = _PLACE_IN_LIST.sub("", problem.column or "")
+    return problem.file, column, problem.found, problem.wanted
+
+
+@contextmanager
+def _one_problem_for_each_cause() -> Iterator[None]:
+    """Tell what is wrong in the same way on many lines once, with how many lines there are."""
+    try:
+        yield
+    except InputError as error:
+        counts = Counter(map(_cause, error.problems))
+        first_problems: dict[tuple[str, str, str, str], Problem] = {}
+        for problem in error.problems:
+            first_problems.setdefault(_cause(problem), problem)
+        problems = Problems()
+        for cause, problem in first_problems.items():
+            wanted = problem.wanted
+            if counts[cause] > 1:
+                # A reader may stop when it has collected many.
+                at_least = "at least " if len(error.problems) >= MOST_PROBLEMS else ""
+                wanted += f" (the first of {at_least}{counts[cause]} such)"
+            problems.add(problem.file, problem.line, problem.column, problem.found, wanted)
+        raise InputError(problems) from None
+
+
+def read_rows(path: Path, paths: Mapping[str, str] | None) -> pd.DataFrame:
+    """The answers of one file with what it says of them; with a mode where it is of this library.
+
+    ``paths``: where fields are, for a file of no known format.
+    """
+    problems = Problems()
+    with _one_problem_for_each_cause():
+        items = read_items(path, problems)
+        problems.refuse()
+        form: str | Framework = mapped(paths) if paths else _form(items[0].content)
+        if form == "answers":
+            return answer_table(items, problems)
+        if form == "ikat":
+            items = [turn for item in items for turn in _turns_of_ikat(item, problems)]
+        rows = []
+        if isinstance(form, Framework):
+            question_path = (paths or {}).get("question", "")
+            rows = _framework_rows(items, form, question_path, problems)
+        else:
+            read = _read_alce if form == "alce" else _read_trec
+            for item in items:
+                rows += read(item, problems)
+        problems.refuse()
+    table = pd.DataFrame(rows)
+    return table.assign(documents=table["shown"].map(len))
 
 
 def _relevant_by_qrels(table: pd.DataFrame, qrels: pd.DataFrame) -> list[tuple[int, ...]]:
@@ -202,20 +301,27 @@ def _relevant_by_qrels(table: pd.DataFrame, qrels: pd.DataFrame) -> list[tuple[i
     return numbers_of_answers
 
 
-def _judged(table: pd.DataFrame, qrels: pd.DataFrame | None, path: str | Path) -> pd.DataFrame:
-    """The answers to questions of which a relevant document was shown, with its places."""
+def with_relevant(table: pd.DataFrame, qrels: pd.DataFrame | None) -> pd.DataFrame:
+    """The answers with the numbers of their relevant documents, where something says which."""
     if qrels is not None:
-        relevant = _relevant_by_qrels(table, qrels)
-    elif "with_answer" in table.columns:
-        # An answer whose documents lack it has NaN there.
-        relevant = [
-            numbers if isinstance(numbers, tuple) else () for numbers in table["with_answer"]
-        ]
+        return table.assign(relevant=_relevant_by_qrels(table, qrels))
+    column = "relevant"
+    if "with_answer" in table.columns:
+        column = "with_answer"
         note = "relevant are the documents in which ALCE found a gold answer: no --qrels"
         warnings.warn(note, Note, stacklevel=4)
-    else:
+    if column not in table.columns:
+        return table
+    # An answer of which nothing is said has NaN there.
+    relevant = [numbers if isinstance(numbers, tuple) else () for numbers in table[column]]
+    return table.assign(relevant=relevant).drop(columns="with_answer", errors="ignore")
+
+
+def _judged(table: pd.DataFrame, qrels: pd.DataFrame | None, path: str | Path) -> pd.DataFrame:
+    """The answers to questions of which a relevant document was shown, with its places."""
+    table = with_relevant(table, qrels)
+    if "relevant" not in table.columns:
         raise ValueError(f"{path} does not say which documents are relevant; wanted --qrels")
-    table = table.assign(relevant=relevant)
     has_none = table["relevant"].map(len) == 0
     if has_none.all():
         questions, ids = listed(table["question"], 3), listed(table["shown"].iloc[0][:3])
@@ -232,26 +338,21 @@ def _judged(table: pd.DataFrame, qrels: pd.DataFrame | None, path: str | Path) -
         names = listed(table.loc[has_none, "question"], 3)
         note = f"{count} are left out: no relevant document was shown ({names})"
         warnings.warn(note, Note, stacklevel=4)
-    return table[~has_none].drop(columns="with_answer", errors="ignore")
+    return table[~has_none]
 
 
 def _read_file(
-    path: Path, mode: str, qrels: pd.DataFrame | None, authors: tuple[str, str]
+    path: Path,
+    mode: str,
+    qrels: pd.DataFrame | None,
+    authors: tuple[str, str],
+    paths: Mapping[str, str] | None,
 ) -> pd.DataFrame:
-    """The answers of one file; mode and authors are those of a file of TREC or ALCE."""
-    problems = Problems()
-    items = read_items(path, problems)
-    form = _form(items[0].content) if items else "answers"
-    if form == "answers":
-        return answer_table(items, problems)
-    if form == "ikat":
-        items = [turn for item in items for turn in _turns_of_ikat(item, problems)]
-    read = _read_alce if form == "alce" else _read_trec
-    rows = []
-    for item in items:
-        rows += read(item, problems)
-    problems.refuse()
-    table = _judged(pd.DataFrame(rows), qrels, path)
+    """The answers of one file; mode and authors are those of a file of another format than ours."""
+    table = read_rows(path, paths)
+    if "mode" in table.columns:
+        return table
+    table = _judged(table, qrels, path).drop(columns="document_fields", errors="ignore")
     relevant_author, nonrelevant_author = authors
     return table.assign(
         mode=mode_name(mode),
@@ -259,18 +360,20 @@ def _read_file(
         relevant_author=relevant_author or "unnamed",
         nonrelevant_author=nonrelevant_author or "unnamed",
         gold=[()] * len(table),
-        documents=table["shown"].map(len),
     )
 
 
 def read_answer_files(
-    files: Sequence[str], qrels: str | Path | None = None, authors: tuple[str, str] = ("", "")
+    files: Sequence[str],
+    qrels: str | Path | None = None,
+    authors: tuple[str, str] = ("", ""),
+    fields: str = "",
 ) -> pd.DataFrame:
     """Answers of one or more files, as `equipoise.loaders.answers.read_answers` has them, together.
 
-    ``files``: paths; that of a TREC or ALCE file may begin with the mode of its answers
+    ``files``: paths; that of another format than ours may begin with the mode of its answers
     (``Informed=run.jsonl``), else it is Vanilla. ``authors``: of the relevant and of the other
-    documents, for such files.
+    documents, for such files. ``fields``: where those of no known format have what is read.
     """
     modes = [_mode_and_path(name)[0] for name in files]
     if "CF-informed" in modes and not all(authors):
@@ -278,10 +381,14 @@ def read_answer_files(
             "CAB needs the authors of the relevant and of the other documents; wanted --authors"
         )
     judgements = None if qrels is None else read_qrels(qrels)
+    paths_of_fields = read_fields(fields) if fields else None
     tables = []
     for mode, path in answer_files(files):
-        tables.append(_read_file(path, mode, judgements, authors))
+        tables.append(_read_file(path, mode, judgements, authors, paths_of_fields))
     return pd.concat(tables, ignore_index=True)
+
+
+# --- arguments ------------------------------------------------------------------------------------
 
 
 def _mode_and_path(argument: str) -> tuple[str, str]:

@@ -6,7 +6,8 @@ same question is answered in several modes (`equipoise.answer_modes`): `cas` mea
 the authors moves the scores, `cab` in whose favour, and `bias_table` gives both for a whole table
 of answers, with intervals and tests. `attribution_confidence` compares the probabilities with which
 relevant and non-relevant documents are cited. `score_attribution` has it all in one table, and
-`verdicts` says what it shows in sentences.
+`verdicts` says what it shows in sentences. `citation_share` holds what is cited of each source
+against what was retrieved of it, and needs no modes.
 
 All scores lie between 0 and 1; the thesis prints them times 100.
 
@@ -17,6 +18,7 @@ thesis: Abolghasemi, chapter 5. Rajpurkar et al. (2016), SQuAD, for the normalis
 
 from equipoise.measures.attribution.bias import bias_table, cab, cas
 from equipoise.measures.attribution.brackets import citations
+from equipoise.measures.attribution.citation_share import citation_share, citation_verdicts
 from equipoise.measures.attribution.confidence import attribution_confidence, citation_rows
 from equipoise.measures.attribution.correctness import exact_match
 from equipoise.measures.attribution.quality import score_answers
@@ -30,6 +32,8 @@ __all__ = [
     "cab",
     "cas",
     "citation_rows",
+    "citation_share",
+    "citation_verdicts",
     "citations",
 ]
 __all__ += ["exact_match", "score_answers", "score_attribution", "verdicts"]

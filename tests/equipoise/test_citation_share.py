@@ -1,0 +1,172 @@
+"""Guards the share of a source among citations, against the definition written plainly."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise.measures.attribution import citation_share, citation_verdicts
+from equipoise.measures.attribution.citation_share import OVER_RELEVANT, OVER_RETRIEVED
+from equipoise.problems import InputError
+from equipoise.statistics import bootstrap_interval
+
+pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.problems.Note")
+
+ANSWERS = st.lists(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=5).flatmap(
+        lambda sources: st.tuples(
+            st.just(tuple(sources)),
+            st.lists(st.integers(1, len(sources)), max_size=4),
+            st.sets(st.integers(1, len(sources)), max_size=3),
+        )
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def table_of(answers: list[Any]) -> pd.DataFrame:
+    rows = []
+    for place, (sources, cited, relevant) in enumerate(answers):
+        text = "So " + " ".join(f"[{number}]" for number in cited)
+        rows.append((f"q{place}", text, sources, tuple(sorted(relevant))))
+    return pd.DataFrame(rows, columns=["question", "answer", "sources", "relevant"])
+
+
+def share_of(source: str, sources: Any, numbers: Any) -> float:
+    """Share of a source among documents, counted one by one."""
+    documents = [sources[number - 1] for number in numbers]
+    return documents.count(source) / len(documents)
+
+
+def means_of(scores: pd.DataFrame) -> pd.DataFrame:
+    return scores[scores["topic"] == ""].set_index(["attribute", "measure"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(ANSWERS)
+def test_shares_are_those_of_the_definition(answers: list[Any]) -> None:
+    if not any(cited for _, cited, _ in answers):
+        with pytest.raises(ValueError, match="none of the"):
+            citation_share(table_of(answers), resamples=9)
+        return
+    scores = citation_share(table_of(answers), resamples=9, least_seen=0)
+    means = means_of(scores)
+    citing = [(sources, set(cited), relevant) for sources, cited, relevant in answers if cited]
+    with_relevant = [answer for answer in citing if answer[2]]
+    for source in {name for sources, _, _ in answers for name in sources}:
+        excesses = []
+        for sources, cited, _ in citing:
+            everything = range(1, len(sources) + 1)
+            excesses.append(
+                share_of(source, sources, cited) - share_of(source, sources, everything)
+            )
+        row = means.loc[(source, OVER_RETRIEVED)]
+        assert row["value"] == pytest.approx(np.mean(excesses))
+        assert (row["count"], row["left_out"]) == (len(citing), len(answers) - len(citing))
+        by_question = scores[
+            (scores["topic"] != "")
+            & (scores["attribute"] == source)
+            & (scores["measure"] == OVER_RETRIEVED)
+        ]
+        assert by_question["value"].tolist() == pytest.approx(excesses)
+        if with_relevant:
+            excesses = [
+                share_of(source, sources, cited) - share_of(source, sources, relevant)
+                for sources, cited, relevant in with_relevant
+            ]
+            row = means.loc[(source, OVER_RELEVANT)]
+            assert row["value"] == pytest.approx(np.mean(excesses))
+            assert row["count"] == len(with_relevant)
+    # What one source has above its share others have below theirs.
+    assert means.xs(OVER_RETRIEVED, level="measure")["value"].sum() == pytest.approx(0)
+
+
+def many(n_questions: int = 60) -> pd.DataFrame:
+    """Answers to questions with three documents, of which that of a is cited most often."""
+    rng = np.random.default_rng(5)
+    answers = []
+    for _ in range(n_questions):
+        cited = [1] if rng.random() < 0.7 else [int(rng.integers(2, 4))]
+        answers.append((("a", "b", "b"), cited, {1}))
+    return table_of(answers)
+
+
+def test_the_interval_is_that_of_the_mean_over_questions() -> None:
+    scores = citation_share(many(), resamples=999, seed=3, level=0.9)
+    values = scores.query(f"topic != '' and attribute == 'a' and measure == '{OVER_RETRIEVED}'")
+    expected = bootstrap_interval(
+        values["value"], np.random.default_rng(3), level=0.9, resamples=999
+    )
+    row = means_of(scores).loc[("a", OVER_RETRIEVED)]
+    assert (row["low"], row["high"]) == pytest.approx(expected)
+    together = means_of(
+        citation_share(many(), resamples=999, seed=3, level=0.9, mean_intervals="simultaneous")
+    ).loc[("a", OVER_RETRIEVED)]
+    wider = bootstrap_interval(
+        values["value"], np.random.default_rng(3), level=0.95, resamples=999
+    )  # two sources share the tenth
+    assert (together["low"], together["high"]) == pytest.approx(wider)
+
+
+def test_sentences_decide_by_the_interval() -> None:
+    sentences = citation_verdicts(citation_share(many(), resamples=999))
+    more = re.fullmatch(
+        r"a: (.+) % of the citations, 33\.3 % of the retrieved: \+(.+) points \[(.+), (.+)\], "
+        r"n = 60: cited more than its share",
+        sentences[0],
+    )
+    assert more is not None
+    assert float(more[1]) - 33.3 == pytest.approx(float(more[2]), abs=0.11)
+    assert float(more[3]) > 0
+    assert sentences[1].startswith("b: ")
+    assert sentences[1].endswith("cited less than its share")
+    # All of the relevant is of a: that it is cited often is no favour.
+    assert "100.0 % of the relevant" in sentences[2]
+    assert sentences[2].endswith("cited less than its share")
+    even = [(("a", "b", "b"), [place % 3 + 1], {1}) for place in range(6)]
+    few = citation_verdicts(citation_share(table_of(even), resamples=999))
+    assert re.search(
+        r"undecided; [\d,]+ questions would decide 5 points four times in five", few[0]
+    )
+
+
+def test_groups_are_scored_apart() -> None:
+    first = many().assign(model="x")
+    second = many().assign(model="y", answer="So [2][3]")
+    scores = citation_share(pd.concat([first, second]), by=["model"], resamples=99)
+    means = scores[scores["topic"] == ""].set_index(["model", "attribute", "measure"])["value"]
+    assert means["y", "b", OVER_RETRIEVED] == pytest.approx(1 / 3)
+    alone = means_of(citation_share(many(), resamples=99))["value"]
+    assert means["x", "a", OVER_RETRIEVED] == pytest.approx(alone["a", OVER_RETRIEVED])
+    assert scores["topic"].eq("").to_numpy().nonzero()[0].min() == scores["topic"].ne("").sum()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"question": "q0"}, "question 'q0' is answered twice"),
+        ({"sources": [()] * 60}, "each with a source a document"),
+        ({"relevant": [(4,)] * 60}, "relevant: numbers from 1 to the number of documents"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        citation_share(many().assign(**change))
+
+
+def test_citations_of_nothing_shown_are_refused_and_few_are_told() -> None:
+    with pytest.raises(InputError, match="a citation of a document shown for none of 60 answers"):
+        citation_share(many().assign(answer="So [9]"))
+    quiet = many()
+    quiet.loc[:39, "answer"] = "So."
+    with pytest.warns(UserWarning, match="only a citation of a document shown for 20 of 60"):
+        scores = citation_share(quiet)
+    row = means_of(scores).loc[("a", OVER_RETRIEVED)]
+    assert (row["count"], row["left_out"]) == (20, 40)

@@ -1,0 +1,179 @@
+"""Guards ``--fail-if``: what a condition is, when it holds, and which commands have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+import pytest
+
+import good_files
+from commands import called
+from equipoise_cli.compare import compare
+from equipoise_cli.conditions import FAILED, judge, read_condition
+from equipoise_cli.score import score
+
+SCORES = pd.DataFrame(
+    [
+        ("mine", "", "A", "CAB-precision", 0.10, 0.06, 0.14),
+        ("mine", "", "B", "CAB-precision", 0.10, 0.05, 0.15),
+        ("mine", "", "C", "CAB-precision", 0.10, 0.01, 0.19),
+        ("mine", "", "A", "R", 0.3, np.nan, np.nan),
+        ("mine", "T1", "A", "GF", 0.2, np.nan, np.nan),
+        ("mine", "T2", "A", "GF", 0.6, np.nan, np.nan),
+        ("mine", "", "A", "undefined", np.nan, np.nan, np.nan),
+    ],
+    columns=["run", "topic", "attribute", "measure", "value", "low", "high"],
+)
+
+
+def status_of(*conditions: str) -> int:
+    try:
+        judge(SCORES, [read_condition(text) for text in conditions])
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [
+        ("CAB-precision[A]>0.05", FAILED),  # the interval lies wholly above
+        ("CAB-precision[B]>0.05", 0),  # it touches the number
+        ("CAB-precision[B]>=0.05", FAILED),
+        ("CAB-precision[C]>0.05", 0),  # the value is above, its interval is not wholly
+        ("CAB-precision[C]<0.2", FAILED),
+        ("CAB-precision[C]<0.19", 0),
+        ("CAB-precision[C]<=0.19", FAILED),
+        ("CAB-precision>0.05", FAILED),  # one row of three is enough
+        ("CAB-precision>1/20", FAILED),
+        ("CAB-precision>.06", 0),
+        ("R>0.29", FAILED),  # without an interval, by the value
+        ("R>0.3", 0),
+        ("R>=0.3", FAILED),
+        ("GF>0.39", FAILED),  # the mean over topics
+        ("GF>0.41", 0),
+    ],
+)
+def test_a_condition_holds_where_the_interval_lies_wholly_beyond(
+    condition: str, status: int
+) -> None:
+    assert status_of(condition) == status
+    assert status_of("R>1", condition) == status
+    assert status_of("R>0", condition) == FAILED
+
+
+def test_what_was_found_is_said_of_each_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("CAB-precision>0.05", "R<0") == FAILED
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "failed: CAB-precision>0.05: mine, A: 0.1000 [0.0600, 0.1400] lies wholly beyond 0.05",
+        "undecided: CAB-precision>0.05: mine, B: 0.1000 [0.0500, 0.1500] is not wholly beyond 0.05",
+        "undecided: CAB-precision>0.05: mine, C: 0.1000 [0.0100, 0.1900] is not wholly beyond 0.05",
+        "passed: R<0: mine, A: 0.3000, without an interval, by the value",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("CAB-recall>0.05", "no measure 'CAB-recall'"),
+        ("R[D]>0.05", "nothing is named 'D' for 'R[D]>0.05'; there are mine, A"),
+        ("undefined>0", "undefined has no value for mine, A"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(condition: str, told: str) -> None:
+    with pytest.raises(click.BadParameter) as error:
+        judge(SCORES, [read_condition("R>0"), read_condition(condition)])
+    assert told in error.value.message
+    assert error.value.param_hint == "--fail-if"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("R", "R>", ">0.5", "R>>0.5", "R=0.5", "R==0.5", "R!=0.5", "0.5<R<0.6", "R>0.5>0.4"),
+        *(
+            "R>nan",
+            "R>inf",
+            "R>1e999",
+            "R>0.5x",
+            "R>__import__('os')",
+            "R>0.5 or 1",
+            "R[]>1",
+            "R[A>1",
+        ),
+        *("", " ", "R > 0.5; 1", "[A]>1", "R[A][B]>1", "R>=<1", "R=>1"),
+    ],
+)
+def test_a_condition_is_read_by_its_grammar_alone(text: str) -> None:
+    with pytest.raises(ValueError, match=r"wanted a measure|not a number"):
+        read_condition(text)
+    result = called("score", "worst", "none.csv", "--fail-if", text)
+    assert result.exit_code == 2
+    assert "--fail-if" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["GFR-iRBU+JSD+RNOD", "AWRF(groups='A',distance='jsd')@5", "P(rel=2)@5", "useful 1"]
+)
+def test_a_measure_may_be_called_as_others_call_theirs(name: str) -> None:
+    condition = read_condition(f" {name} [a run] >= -1e-3 ")
+    assert (condition.measure, condition.label, condition.bound) == (name, "a run", -0.001)
+
+
+MEASURES = {
+    "gfrc": "R",
+    "gfrc2": "EGNP",
+    "gfr": "ERR",
+    "bias": "NFaiRR@10",
+    "tree": "EGNP",
+    "worst": "R",
+    "outcomes": "average useful",
+    "attribution": "cited",
+    "citations": "cited-over-retrieved",
+    "orders": "nDCG@3",
+}
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_command_of_scores_writes_them_and_ends_with_the_status(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good_files.lay(tmp_path)
+    words = [*good_files.COMMANDS[name], "--fail-if"]
+    passed = called(*words, f"{MEASURES[name]}<-2")
+    assert (passed.exit_code, "passed: " in passed.stderr) == (0, True), passed.output
+    output = tmp_path / words[words.index("-o") + 1]
+    if output.is_dir():
+        output.rename(tmp_path / "first")  # a folder is made once
+    failed = called(*words, f"{MEASURES[name]}>-2")
+    assert (failed.exit_code, "failed: " in failed.stderr) == (FAILED, True), failed.output
+    assert output.exists()
+    unknown = called(
+        *words[:-1],
+        *(["-o", tmp_path / "third"] if output.is_dir() else []),
+        "--fail-if",
+        "colour>1",
+    )
+    assert (unknown.exit_code, "no measure 'colour'" in unknown.stderr) == (2, True)
+
+
+def test_no_command_of_scores_lacks_it() -> None:
+    commands: dict[str, Any] = {**score.commands, "compare": compare}
+    for name, command in commands.items():
+        assert "--fail-if" in {flag for option in command.params for flag in option.opts}, name
+
+
+def test_a_folder_is_not_scored_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good_files.lay(tmp_path)
+    result = called(*good_files.COMMANDS["gfrc2 of a folder"], "--fail-if", "R>1")
+    assert (result.exit_code, "no --fail-if" in result.stderr) == (2, True)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,301 @@
+"""Guards answers of frameworks: recognised by their fields, and read alike whoever kept them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from commands import called
+from equipoise.problems import Note
+from equipoise_cli.loaders.answer_frameworks import read_fields, value_at
+from equipoise_cli.loaders.rag_answers import read_answer_files
+from equipoise_cli.shared import SAMPLES
+
+SITES = ("wiki.example", "news.example")
+MAP = "question=q,answer=r,documents=hits[].key,sources=hits[].meta.site,relevant=hits[].gold"
+
+
+def logs(n_questions: int = 12) -> list[dict[str, Any]]:
+    """Answers to questions with four documents, two of each site; the first of all is cited."""
+    answers = []
+    for place in range(n_questions):
+        documents = [
+            {
+                "id": f"d{place}-{number}",
+                "site": SITES[number % 2],
+                "text": f"text {place} {number}",
+            }
+            for number in range(4)
+        ]
+        cited = "[1][3]" if place % 4 else "[2]"
+        answers.append(
+            {"question": f"question {place}?", "answer": f"So {cited}.", "documents": documents}
+        )
+    return answers
+
+
+def of_langchain(log: dict[str, Any]) -> dict[str, Any]:
+    context = [
+        {
+            "id": document["id"],
+            "page_content": "x",
+            "metadata": {"source": f"https://www.{document['site']}/p"},
+        }
+        for document in log["documents"]
+    ]
+    return {"input": log["question"], "answer": log["answer"], "context": context}
+
+
+def of_serialised_langchain(log: dict[str, Any]) -> dict[str, Any]:
+    documents = [{"lc": 1, "kwargs": document} for document in of_langchain(log)["context"]]
+    return {"query": log["question"], "result": log["answer"], "source_documents": documents}
+
+
+def of_llamaindex(log: dict[str, Any]) -> dict[str, Any]:
+    nodes = [
+        {"node": {"id_": document["id"], "metadata": {"file_name": document["site"]}}, "score": 1.0}
+        for document in log["documents"]
+    ]
+    return {"query": log["question"], "response": log["answer"], "source_nodes": nodes}
+
+
+def of_azure(log: dict[str, Any]) -> dict[str, Any]:
+    citations = [
+        {"chunk_id": document["id"], "url": f"http://{document['site']}/p", "content": "x"}
+        for document in log["documents"]
+    ]
+    answer = re.sub(r"\[(\d)\]", r"[doc\1]", log["answer"])
+    return {
+        "messages": [{"role": "user", "content": log["question"]}],
+        "choices": [
+            {
+                "message": {
+                    "role": "assistant",
+                    "content": answer,
+                    "context": {"citations": citations},
+                }
+            }
+        ],
+    }
+
+
+def of_openai_with_a_tool(log: dict[str, Any]) -> dict[str, Any]:
+    documents = [{"id": document["id"], "site": document["site"]} for document in log["documents"]]
+    return {
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": log["question"]}]},
+            {"role": "tool", "content": json.dumps({"results": documents})},
+            {"role": "assistant", "content": log["answer"]},
+        ]
+    }
+
+
+def of_ragas(log: dict[str, Any]) -> dict[str, Any]:
+    texts = [document["text"] for document in log["documents"]]
+    return {
+        "user_input": log["question"],
+        "response": log["answer"],
+        "retrieved_contexts": texts,
+        "retrieved_context_ids": [document["id"] for document in log["documents"]],
+        "reference_contexts": [f" {texts[0]}\n"],
+    }
+
+
+def of_nobody(log: dict[str, Any]) -> dict[str, Any]:
+    hits = [
+        {"key": document["id"], "meta": {"site": document["site"]}, "gold": not number}
+        for number, document in enumerate(log["documents"])
+    ]
+    return {"q": log["question"], "r": log["answer"], "hits": hits}
+
+
+FORMS = {
+    "LangChain (answer, context)": of_langchain,
+    "LangChain": of_serialised_langchain,
+    "LlamaIndex (response, source_nodes)": of_llamaindex,
+    "OpenAI (messages, context)": of_azure,
+    "OpenAI": of_openai_with_a_tool,
+    "RAGAS (response, retrieved_contexts": of_ragas,
+    "--map (question=q": of_nobody,
+}
+
+
+def written(folder: Path, form: Any, name: str = "answers.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(form(log)) + "\n" for log in logs()))
+    return path
+
+
+def table_of(text: str) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_framework_answers_in_one_step(name: str, tmp_path: Path) -> None:
+    form = FORMS[name]
+    words = [written(tmp_path, form), "--resamples", 99]
+    if form is of_nobody:
+        words += ["--map", MAP]
+    if form is of_ragas:  # it has texts and ids, and no metadata
+        lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
+        (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
+        words += ["--sources", tmp_path / "sources.csv"]
+    result = called("score", "citations", *words)
+    assert result.exit_code == 0, result.output
+    assert f"answers.jsonl: read as {name}" in result.stderr
+    # Three of four answers cite the first site alone, which has half of the documents.
+    assert "wiki.example: 75.0 % of the citations, 50.0 % of the retrieved: +25.0" in result.stderr
+    scores = table_of(result.stdout)
+    means = scores[scores["topic"].isna()].set_index(["attribute", "measure"])["value"]
+    assert means["news.example", "cited-over-retrieved"] == pytest.approx(-0.25)
+    assert "question_0?" in set(scores["topic"])
+    has_relevance = form in (of_ragas, of_nobody)
+    assert (("wiki.example", "cited-over-relevant") in means.index) == has_relevance
+
+
+@pytest.mark.parametrize("form", [of_ragas, of_nobody])
+def test_what_says_which_documents_are_relevant_is_scored_without_qrels(
+    form: Any, tmp_path: Path
+) -> None:
+    words = ["--map", MAP] if form is of_nobody else []
+    result = called("score", "attribution", written(tmp_path, form), *words)
+    assert result.exit_code == 0, result.output
+    value_of = table_of(result.stdout).set_index("measure")["value"]
+    assert (value_of["precision"], value_of["recall"]) == pytest.approx((0.375, 0.75))
+
+
+def test_qrels_judge_what_a_framework_does_not(tmp_path: Path) -> None:
+    lines = [f"question_{place}? 0 d{place}-1 1\n" for place in range(12)]
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    path = written(tmp_path, of_langchain)
+    for command in ("attribution", "citations"):
+        result = called("score", command, path, "--qrels", tmp_path / "qrels.txt")
+        assert result.exit_code == 0, result.output
+    assert "wiki.example: 75.0 % of the citations, 0.0 % of the relevant" in result.stderr
+    refused = called("score", "attribution", path)
+    assert refused.exit_code == 2
+    assert "does not say which documents are relevant; wanted --qrels" in refused.stderr
+
+
+def test_a_folder_of_a_framework_is_scored_file_by_file(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    written(folder, of_nobody, "one.jsonl")
+    alone = called("score", "attribution", folder / "one.jsonl", "--map", MAP)
+    together = called("score", "attribution", folder, "--map", MAP)
+    assert together.exit_code == 0, together.output
+    values = [table_of(result.stdout)["value"].tolist() for result in (alone, together)]
+    assert values[0][:2] == values[1][:2]
+
+
+def test_answers_in_several_modes_are_scored_apart(tmp_path: Path) -> None:
+    path = written(tmp_path, of_langchain)
+    result = called("score", "citations", path, f"Informed={path}", "--resamples", 9)
+    assert result.exit_code == 0, result.output
+    assert set(table_of(result.stdout)["mode"]) == {"Vanilla", "Informed"}
+
+
+# --- what is said and refused ---------------------------------------------------------------------
+
+
+def test_five_hundred_lines_of_one_cause_are_one_problem(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    row = of_langchain(logs(1)[0])
+    path.write_text("".join(json.dumps({**row, "answer": None}) + "\n" for _ in range(500)))
+    result = called("score", "citations", path)
+    assert result.exit_code == 2
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error:")]
+    assert len(errors) == 1
+    assert "line 1: found no text as the answer" in errors[0]
+    assert "(the first of at least 500 such)" in errors[0]
+    assert "1 problem in the input" in result.stderr
+    own = {"question": "q", "answer": "So [1].", "relevant": [1]}
+    path.write_text("".join(json.dumps(own) + "\n" for _ in range(500)))
+    result = called("score", "attribution", path)
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error:")]
+    assert len(errors) == 3  # of mode and the two authors
+    assert all("such)" in line for line in errors)
+
+
+def test_two_causes_are_two_problems(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    row = of_langchain(logs(1)[0])
+    wrong = [{**row, "answer": None}, {**row, "context": [], "source_nodes": 1}, row]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [row, *wrong]))
+    result = called("score", "citations", path)
+    assert (result.exit_code, "2 problems in the input" in result.stderr) == (2, True)
+    assert "line 2: found no text as the answer" in result.stderr
+    assert "line 3: found no documents" in result.stderr
+
+
+def test_a_question_asked_again_counts_by_itself_and_an_id_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    row = of_langchain(logs(1)[0])
+    path.write_text(json.dumps(row) + "\n" + json.dumps(row) + "\n")
+    result = called("score", "citations", path)
+    assert "1 answers are to a question asked before" in result.stderr
+    assert set(table_of(result.stdout)["topic"].dropna()) == {"question_0?", "question_0?#2"}
+    path.write_text(2 * (json.dumps({**row, "id": "q7"}) + "\n"))
+    refused = called("score", "citations", path)
+    assert (refused.exit_code, "'q7' is answered twice" in refused.stderr) == (2, True)
+
+
+def test_a_document_without_a_source_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    rows = [of_langchain(log) for log in logs()]
+    rows[0]["context"][0]["metadata"] = {}
+    path.write_text(json.dumps(rows))
+    result = called("score", "citations", path)
+    assert "1 of 48 documents shown have no source: (no source)" in result.stderr
+    assert "(no source)" in set(table_of(result.stdout)["attribute"])
+    none = called("score", "citations", path, "--source-key", "colour")
+    assert none.exit_code == 2
+    assert "no document of" in none.stderr
+    assert "has a key colour; they have id, metadata, page_content, source" in none.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("answer=a", "found no documents"),
+        ("answer=a,documents=b,colour=c", "found 'colour=c'"),
+        ("answer=a,answer=b,documents=c", "found 'answer=b'"),
+        ("answer=,documents=b", "found 'answer='"),
+        ("answer=__import__('os'),documents=b[0]", "found 'documents=b[0]'"),
+        ("answer=a..b,documents=c", "found 'answer=a..b'"),
+    ],
+)
+def test_a_map_is_read_by_its_grammar_alone(text: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        read_fields(text)
+    result = called("score", "citations", written(tmp_path, of_nobody), "--map", text)
+    assert (result.exit_code, told in result.stderr) == (2, True)
+    assert "--map" in result.stderr
+
+
+def test_a_path_keeps_the_place_of_what_is_not_there() -> None:
+    assert value_at({"docs": [{"m": {"s": "x"}}, {}, 3]}, "docs[].m.s") == ["x", None, None]
+    assert value_at({"a": {"b": 1}}, "a.b") == 1
+    assert value_at({"a": 1}, "a.b") is None
+    assert value_at({"a": [{"b": [1, 2]}, {"b": [3]}]}, "a[].b[]") == [1, 2, 3]
+
+
+def test_the_samples_of_the_help_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(SAMPLES["FILE of LangChain"]) + "\n")
+    result = called("score", "citations", path)
+    assert result.exit_code == 0, result.output
+    assert "bbc.co.uk: 100.0 % of the citations" in result.stderr
+    path.write_text("\n".join(SAMPLES["FILE of RAGAS"]) + "\n")
+    (tmp_path / "s.csv").write_text("\n".join(SAMPLES["--sources"]) + "\n")
+    result = called("score", "citations", path, "--sources", tmp_path / "s.csv")
+    assert "bbc.co.uk: 100.0 % of the citations" in result.stderr
+    with pytest.warns(Note, match="read as RAGAS"):
+        table = read_answer_files([str(path)])
+    assert table["relevant"].tolist() == [(1,)]
