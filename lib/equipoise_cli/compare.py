@@ -11,7 +11,7 @@ import click
 
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, SCORES, Kind, refuse_outputs
-from equipoise_cli.shared import FILE, FORCE, samples
+from equipoise_cli.shared import FILE, FORCE, TARGET, samples
 from equipoise_cli.tables import FORMATS, axes, check_figure, drawn, together
 
 STATISTICS = "equipoise.statistics"
@@ -19,7 +19,7 @@ _TABLES = ("leaderboard", "comparisons", "topics")
 _MEASURES = click.option("--measure", "measures", multiple=True, help="Measure; repeatable.  [all]")
 
 
-_FIGURE = click.option("--figure", type=FILE, help="Figure to draw, .svg, .png or .pdf.")
+_FIGURE = click.option("--figure", type=TARGET, help="Figure to draw, .svg, .png or .pdf.")
 _FORMAT = click.option(
     "--format",
     "form",
@@ -28,7 +28,7 @@ _FORMAT = click.option(
     help="How tables are written.",
 )
 _OUTPUT = click.option(
-    "-o", "--output", type=FILE, help="File to write the tables to.  [standard output]"
+    "-o", "--output", type=TARGET, help="File to write the tables to.  [standard output]"
 )
 _SCORES = click.argument("scores", type=FILE, nargs=-1, required=True)
 

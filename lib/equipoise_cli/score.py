@@ -17,6 +17,7 @@ from equipoise_cli.shared import (
     FILE,
     INTERVALS,
     MEANS,
+    TARGET,
     ends_of_means,
     samples,
     takes_output,
@@ -154,7 +155,7 @@ def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
 @score.command(
     "gfrc",
     cls=DeclaredCommand,
-    declared=[Declared(GFRC), Declared(MEANS)],
+    declared=[Declared(GFRC), Declared(MEANS, needs="intervals")],
     epilog=samples("NUGGETS", "--attributes"),
 )
 @INTERVALS
@@ -188,15 +189,15 @@ def score_gfrc(
 @score.command(
     "gfrc2",
     cls=DeclaredCommand,
-    declared=[Declared(GFRC2), Declared(MEANS)],
+    declared=[Declared(GFRC2), Declared(MEANS, needs="intervals")],
     epilog=samples("NUGGETS", "--attributes"),
 )
 @INTERVALS
 @_takes_conversations
-@click.option("--clusters", type=FILE, help="CSV file for the user clusters.")
+@click.option("--clusters", type=TARGET, help="CSV file for the user clusters.")
 @click.option(
     "--factors",
-    type=FILE,
+    type=TARGET,
     help="CSV file for who leaves at a nugget, and what those have had.",
 )
 @click.option(

@@ -20,6 +20,7 @@ from equipoise_cli.shared import (
     FILE,
     INTERVALS,
     MEANS,
+    TARGET,
     ends_of_means,
     named,
     samples,
@@ -46,7 +47,7 @@ GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--div
             flags={"cutoffs": "--cutoff"},
         ),
         Declared(f"{BIAS}.count_terms"),
-        Declared(MEANS),
+        Declared(MEANS, needs="intervals"),
     ],
     epilog=samples("--run", "--documents", "--terms"),
 )
@@ -176,7 +177,7 @@ def _score_runs(
 @score.command(
     "gfr",
     cls=DeclaredCommand,
-    declared=[GFR, Declared(MEANS)],
+    declared=[GFR, Declared(MEANS, needs="intervals")],
     epilog=samples(
         "--run",
         "--qrels",
@@ -299,7 +300,7 @@ def score_gfr(
     metavar="RELEVANT OTHER",
     help="Authors, for such files.",
 )
-@click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
+@click.option("--figure", type=TARGET, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
 @CLUSTER
 def score_attribution(

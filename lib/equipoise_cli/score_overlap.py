@@ -27,7 +27,7 @@ from equipoise_cli.shared import (
 @score.command(
     "crbo",
     cls=DeclaredCommand,
-    declared=[Declared("equipoise.measures.rank_overlap.crbo"), Declared(MEANS)],
+    declared=[Declared("equipoise.measures.rank_overlap.crbo"), Declared(MEANS, needs="intervals")],
     epilog=samples("--run", "--ids"),
 )
 @INTERVALS

@@ -20,6 +20,8 @@ class _File(click.Path):
 
 
 FILE = _File(path_type=Path)
+TARGET = _File(path_type=Path)
+"""Of a file that is written; `FILE` is of one that is read."""
 FORCE = click.option(
     "--force", is_flag=True, help="Write over a file even if it holds something else."
 )
@@ -31,7 +33,7 @@ CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786."
 )
 _OUTPUT = click.option(
-    "-o", "--output", type=FILE, help="CSV or .parquet file to write.  [standard output]"
+    "-o", "--output", type=TARGET, help="CSV or .parquet file to write.  [standard output]"
 )
 
 SAMPLES = {
