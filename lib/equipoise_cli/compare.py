@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from equipoise_cli.declared import Declared, DeclaredCommand
-from equipoise_cli.outputs import DRAWING, SCORES, Kind, refuse_outputs
+from equipoise_cli.outputs import DRAWING, SCORES, Kind, columns_of, refuse_outputs
 from equipoise_cli.shared import FILE, FORCE, TARGET, samples
 from equipoise_cli.tables import FORMATS, axes, check_figure, drawn, together
 
@@ -44,13 +44,15 @@ def _takes_scores_and_figure(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".md", ".tex", ".txt")
+    if path.suffix.lower() == ".csv":
+        return not columns_of(path).isdisjoint(("run", "a", "measure"))
+    return path.suffix.lower() in (".md", ".tex", ".txt")
 
 
 def _check(scores: Any, output: Path | None, figure: Path | None, force: bool) -> None:
     """Refuse a table or figure that would lose a file, or cannot be written."""
     check_figure(figure)
-    # A table to read has no columns to be known by: the ending of its name has to do.
+    # A table that is no CSV file has no columns to be known by: the ending of its name has to do.
     kind = Kind(SCORES.name, _is_table)
     outputs = {"-o": (output, kind), "--figure": (figure, DRAWING)}
     refuse_outputs(outputs, list(scores), force=force)

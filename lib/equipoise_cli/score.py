@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.declare import options_of
-from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.declared import CommandGroup, Declared, DeclaredCommand
 from equipoise_cli.outputs import CLUSTERS, FACTORS, FOLDER, SCORES, refuse_outputs
 from equipoise_cli.shared import (
     CLUSTER,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def score() -> None:
     """Score conversations, ranked lists and answers of your own.
 
@@ -99,7 +99,8 @@ def _sets_to_score(attributes: Path, select: Sequence[str]) -> tuple[AttributeSe
     unknown = [name for name in select if name not in sets]
     if unknown:
         raise click.BadParameter(
-            f"{attributes} has no attribute set {', '.join(unknown)}; it has {', '.join(sets)}"
+            f"{attributes} has no attribute set {', '.join(unknown)}; it has {', '.join(sets)}",
+            param_hint="--attribute",
         )
     return sets, list(select or sets)
 

@@ -37,7 +37,7 @@ from equipoise.loaders.objects import (
     recognise,
 )
 from equipoise.loaders.transcripts import Line, Transcript, is_word, lines_of, run_of, transcript
-from equipoise.problems import InputError, Note, Problems, listed, shown
+from equipoise.problems import InputError, Note, Problems, listed, refused, shown
 
 Message = tuple[str, str]
 """Who says it, user or system, and the text."""
@@ -74,6 +74,7 @@ SPEAKERS: Mapping[str, str] = {
 }
 """The side of a speaker by name; empty for what no user sees."""
 
+NEEDS_TOPICS = "a run of iKAT, whose utterances --topics has; for others give none"
 _REFERENCE_ANSWERS = "answers of the reference in the place of predictions that are not there"
 _TOPICS = (
     "conversation_id",
@@ -374,6 +375,8 @@ def read_chats(
     items = read_objects(path)
     if form == "auto":
         form = recognise(items, KNOWN, ("fairweb", "harvest"))
+    if topics is not None and form != "ikat-run":
+        raise refused(path, f"conversations of {form}", NEEDS_TOPICS)
     reader = _Reader(path, run)
     if form == "mtrag":
         reader.mtrag(items)
