@@ -414,7 +414,10 @@ MeanIntervals = Annotated[
     ),
 ]
 Difference = Annotated[
-    float, Gt(0), Option("Smallest difference worth finding, in the unit of the scores.")
+    float,
+    Ge(1e-100),
+    Le(1e100),
+    Option("Smallest difference worth finding, in the unit of the scores."),
 ]
 Power = Annotated[float, Gt(0), Lt(1), Option("Chance to find that difference.")]
 Systems = Annotated[

@@ -238,7 +238,12 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("only a header", TEXTS["nuggets.csv"].split("\n")[0] + "\n", "a header without rows"),
         ("a header twice", "run,run,topic\na,b,c\n", "the column twice"),
         ("no column SIZE", TEXTS["nuggets.csv"].replace("SIZE", "size"), "no such column"),
-        ("semicolons", TEXTS["nuggets.csv"].replace(",", ";"), "no such column"),
+        (
+            "semicolons",
+            TEXTS["nuggets.csv"].replace(",", ";"),
+            "semicolons between the columns",
+        ),
+        ("a list of JSON", '[{"run": "a"}]', "a list of JSON"),
         ("too few fields", _row("a,T3,1"), "3 fields"),
         ("too many fields", _row("a,T3,1,3,4,2,1 0,1 0 0,x,y"), "10 fields"),
         ("a level that is a word", _row("a,T3,1,3,4,high,1 0,1 0 0,"), "column level"),
@@ -407,7 +412,13 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("a bomb of gzip", _packed(2**27), "more than"),
         ("a hostile tag", TEXTS["a.run"] + "T3 Q0 d3 1 1 \x1b[31m\n", "column tag"),
     ],
+    "compare scores.csv": [
+        ("qrels", TEXTS["qrels.txt"], "judgements (qrels)"),
+        ("a run", TEXTS["a.run"] * 999, "a run (topic Q0 document rank score tag)"),
+        ("semicolons", TEXTS["scores.csv"].replace(",", ";"), "semicolons between the columns"),
+    ],
     "gfr qrels.txt": [
+        ("a run", TEXTS["a.run"] * 9999, "1 problem in the input"),
         ("two columns", "T1 d1\n", "2 columns"),
         ("another width", TEXTS["qrels.txt"] + "T3 d1 2\n", "3 columns"),
         ("a level that is a word", TEXTS["qrels.txt"].replace("d1 2", "d1 two"), "column level"),
@@ -433,6 +444,7 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
     ],
     "gfr target.golddistr": [
         ("one number", "1\n", "at least two groups"),
+        ("100,000 numbers", "1\n" * 100_000, "found 100,000 numbers, wanted a number for each of"),
         ("three numbers", "1\n1\n1\n", "members.txt"),
         ("two on a line", "0.5 0.5\n", "one number"),
         ("a word", "0.5\nhalf\n", "'half'"),
@@ -667,6 +679,15 @@ def test_a_parquet_file_with_a_thousand_million_rows(here: Path) -> None:
         ("permute", "--dependencies needs.csv", "--classes or --dependencies"),
         ("permute", "--context all", "--context"),
         ("orders", "--measure nDGC@3", "no measure 'nDGC@3'"),
+        ("orders", "--measure P", "--measure: measure 'P' is not written whole"),
+        ("orders", "--measure ERR@20", "--measure: the program that ir_measures leaves ERR@20 to"),
+        ("orders", '--measure nDCG(dcg="x")@3', "--measure: measure"),
+        ("size", "--difference 1e160", "--difference"),
+        ("gfrc", "--level .9", "--level does nothing without --intervals"),
+        ("compare", "--baseline=", "--baseline is empty"),
+        ("transcripts", "--topics cast.json", "--topics"),
+        ("tree", "--intent a=1", "tree.csv, node_nuggets.csv"),
+        ("worst", "--over colour", "--over"),
         ("orders", "--run a.run", "run a.run: found a ranking for none of"),
         ("orders", "--run b.run", "runs called b.run, by tag and by the same file name, twice"),
         ("orders", "--qrels qrels.txt", "no utterance has a judgement: the qrels lack 7_1"),
@@ -681,6 +702,18 @@ def test_a_parquet_file_with_a_thousand_million_rows(here: Path) -> None:
 )
 def test_an_option_that_makes_no_sense(command: str, options: str, said: str) -> None:
     refused([*COMMANDS[command], *options.split()], said)
+
+
+def test_bounds_are_said_before_the_work(here: Path) -> None:
+    """Each of these took minutes, or gigabytes, before it was refused."""
+    turns = [{"number": number, "raw_utterance": f"What is {number}?"} for number in range(1, 63)]
+    (here / "cast.json").write_text(json.dumps([{"number": 7, "turn": turns}]))
+    words = ["permute", "--topics", "cast.json", "--dependencies", "needs.csv", "-o", "out"]
+    assert "raise the limit" not in refused(words, "too many to count their orders").stderr
+    rows = "".join(f"r{number},t{number},M,1\n" for number in range(15_000))
+    (here / "scores.csv").write_text("run,topic,measure,value\n" + rows)
+    for command in ("compare", "topic-set-size"):
+        refused([command, "scores.csv"], "hardly any topic is shared")
 
 
 @pytest.mark.parametrize("patience", [1.5, float("nan"), float("inf"), 10**400, -1, True])

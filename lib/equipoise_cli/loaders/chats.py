@@ -282,7 +282,10 @@ class _Reader:
 
     def _turns_of_ikat(self, item: Item) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
         """Number, place, utterance and content of each sound turn of a topic."""
-        turns = item.content.get("turns") or item.content.get("responses") or ()
+        turns = item.content.get("turns") or item.content.get("responses") or []
+        if not isinstance(turns, list):
+            item.wrong(self.problems, "turns", shown(turns), "a list of turns")
+            return
         for number, turn in enumerate(turns, start=1):
             fields = fields_of(turn)
             utterance = fields.get("utterance", fields.get("user_utterance"))
