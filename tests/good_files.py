@@ -133,6 +133,11 @@ TEXTS = {
     ),
     "background.run": "T1 Q0 d1 1 9 x\nT1 Q0 d2 2 8 x\nT2 Q0 d2 1 7 x\nT2 Q0 d3 2 6 x\n",
     "scores.csv": "run,topic,measure,value\na,T1,M,0.5\na,T2,M,0.25\nb,T1,M,1\nb,T2,M,0\n",
+    "two.csv": (
+        "run,topic,measure,value\na,T1,M,0.5\na,T2,M,0.25\nb,T1,M,1\nb,T2,M,0\n"
+        "a,T1,N,0.4\na,T2,N,0.25\nb,T1,N,1\nb,T2,N,0.1\n"
+    ),
+    "twin.run": "T1 Q0 d1-x 1 3.5 twin\nT1 Q0 d2-x 2 2.5 twin\nT2 Q0 d3-x 1 1.5 twin\n",
     "alpha.tsv": "T1\tM\t0.5\nT2\tM\t0.25\nall\tM\t0.375\n",
     "beta.txt": "M  \tT1\t1\nM  \tT2\t0\nrunid\tall\tbeta\n",
     "answers.jsonl": lines(
@@ -262,6 +267,10 @@ COMMANDS = {
         "--format",
         "csv",
     ],
+    "correlate": ["correlate", "two.csv", "--resamples", "9", "-o", "out.csv"],
+    "discriminate": ["discriminative-power", "two.csv", "--resamples", "9", "-o", "out.csv"],
+    "size": ["topic-set-size", "two.csv", "--resamples", "9", "-o", "out.csv"],
+    "crbo": ["score", "crbo", "--run", "a.run", "twin.run", "--suffix", "-x", "-o", "out.csv"],
     "tree": [
         "score",
         "tree",
@@ -285,6 +294,7 @@ COMMANDS = {
         "-o",
         "out.csv",
     ],
+    "study": ["study", "query_by_example", "--config", "replica"],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
     "citations": ["score", "citations", "retrieved.jsonl", "-o", "out.csv"],
 }

@@ -38,13 +38,15 @@ class Option:
 
     Beside it stand bounds such as `annotated_types.Ge`.
     ``form`` says how a command line writes it, and ``parse`` reads that, where a plain value does
-    not do. ``finite=False`` lets NaN and infinity pass.
+    not do. ``finite=False`` lets NaN and infinity pass. ``group`` is the heading that it stands
+    under in a command's help.
     """
 
     help: str
     form: str = ""
     parse: Callable[[str], Any] | None = None
     finite: bool = True
+    group: str = "Measure"
 
 
 @dataclass(frozen=True)

@@ -474,10 +474,20 @@ def _records(text: str) -> Iterator[tuple[int, list[str]]]:
         csv.field_size_limit(usual_limit)
 
 
+def _refuse_other_separators(header: str, path: str | Path) -> None:
+    """Refuse a header of one field that was meant as several, as some spreadsheets write it."""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+        if separator in header:
+            names = listed(header.split(separator))
+            raise refused(path, f"{name} between the columns {names}", "commas between them", 1)
+
+
 def _read_csv(path: str | Path, text: str | None = None) -> Source:
     if text is None:
         text = read_text(path)
     _, header = next(_records(text))
+    if len(header) == 1:
+        _refuse_other_separators(header[0], path)
     if len(header) > _MOST_COLUMNS:
         raise refused(path, f"{len(header)} columns", f"at most {_MOST_COLUMNS}", 1)
     # Arrow wants the end of a header.
@@ -565,6 +575,9 @@ def read_source(path: str | Path, text: str | None = None) -> Source:
     else:
         if text is None:
             text = read_text(path)
+        if text.lstrip().startswith("["):
+            expected = "a table: CSV with a header, JSON Lines or Parquet"
+            raise refused(path, "a list of JSON", expected)
         is_json = text.lstrip().startswith("{")
         source = _read_json_lines(path, text) if is_json else _read_csv(path, text)
     if source.columns.empty and not source.problems:

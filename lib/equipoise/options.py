@@ -70,6 +70,8 @@ def _read_cutoffs(text: str) -> list[int]:
 
 # --- what several options ask for -----------------------------------------------------------------
 
+STATISTICS = "Statistics"
+"""The heading of options that say how sure a number is, in the help of commands."""
 Count = Annotated[int, Ge(1)]
 NonNegative = Annotated[float, Ge(0)]
 Share = Annotated[float, Ge(0), Le(1)]
@@ -374,17 +376,20 @@ Favoured = Annotated[str, Option("Author whose favour makes CAB positive.", form
 
 # --- samples --------------------------------------------------------------------------------------
 
-Level = Annotated[float, Gt(0), Lt(1), Option("Confidence level of intervals.")]
+Level = Annotated[float, Gt(0), Lt(1), Option("Confidence level of intervals.", group=STATISTICS)]
 Resamples = Annotated[
     int,
     Ge(1),
     Le(1_000_000),
-    Option("Bootstrap samples, and random exchanges of the randomisation test."),
+    Option("Bootstrap samples, and random exchanges of the randomisation test.", group=STATISTICS),
 ]
 Draws = Annotated[
-    int, Ge(1), Le(100_000), Option("Random draws of what is drawn of two annotators.")
+    int,
+    Ge(1),
+    Le(100_000),
+    Option("Random draws of what is drawn of two annotators.", group=STATISTICS),
 ]
-Seed = Annotated[int, Ge(0), Option("Seed of what is drawn at random.")]
+Seed = Annotated[int, Ge(0), Option("Seed of what is drawn at random.", group=STATISTICS)]
 
 # --- comparing systems ----------------------------------------------------------------------------
 
@@ -392,29 +397,38 @@ PairedTest = Annotated[
     Literal["tukey", "t", "wilcoxon", "permutation", "bootstrap"],
     Option(
         "Test of the differences: randomised Tukey HSD, of all pairs of systems at once, or of "
-        "one pair at a time."
+        "one pair at a time.",
+        group=STATISTICS,
     ),
 ]
 Correction = Annotated[
     Literal["bonferroni", "holm", "none"],
     Option(
         "Correction of p over the comparisons of a table; Tukey's test has it built in and takes "
-        "no other."
+        "no other.",
+        group=STATISTICS,
     ),
 ]
 Unpaired = Annotated[
     Literal["refuse", "drop"],
-    Option("Topics for which a run has no row or no number: refused, or left out for all runs."),
+    Option(
+        "Topics for which a run has no row or no number: refused, or left out for all runs.",
+        group=STATISTICS,
+    ),
 ]
 MeanIntervals = Annotated[
     Literal["marginal", "simultaneous"],
     Option(
         "Intervals of means: each covers its own at the level, or all together do (Bonferroni "
-        "over the runs)."
+        "over the runs).",
+        group=STATISTICS,
     ),
 ]
 Difference = Annotated[
-    float, Gt(0), Option("Smallest difference worth finding, in the unit of the scores.")
+    float,
+    Ge(1e-100),
+    Le(1e100),
+    Option("Smallest difference worth finding, in the unit of the scores."),
 ]
 Power = Annotated[float, Gt(0), Lt(1), Option("Chance to find that difference.")]
 Systems = Annotated[

@@ -198,8 +198,9 @@ def listed(names: Iterable[object], most: int = 12) -> str:
 
 def need_columns(table: Any, columns: Iterable[str]) -> None:
     """Refuse a table that lacks a column, naming those it has."""
-    missing = ", ".join(name for name in columns if name not in table.columns)
-    if missing:
+    missing_names = [name for name in columns if name not in table.columns]
+    if missing_names:
+        missing = ", ".join(name or "''" for name in missing_names)
         names = ", ".join(map(str, table.columns))
         raise ValueError(f"no column {missing}: columns {missing} wanted, found {names}")
 

@@ -27,6 +27,7 @@ from equipoise_cli import (
     score_overlap,  # noqa: F401 - it adds to score
     study,
 )
+from equipoise_cli.declared import CommandGroup
 from equipoise_cli.score import score
 
 _LONGEST = 1200  # letters of a message
@@ -98,6 +99,8 @@ def _in_sentences() -> Iterator[None]:
             # What could not be written is not tried again at the end of the process.
             sys.stdout = io.StringIO()
         raise _refused(_file_error(error)) from None
+    except ArithmeticError as error:
+        raise _refused(f"numbers too large or too small to compute with: {error}") from None
     except UnicodeError:
         raise _refused("a text with half a surrogate pair, which no file can hold") from None
     except RecursionError:
@@ -140,7 +143,7 @@ def _buffered(stream: Any) -> Any:
     return io.TextIOWrapper(buffer, stream.encoding, stream.errors, line_buffering=True)
 
 
-class _Group(click.Group):
+class _Group(CommandGroup):
     """The front door: whatever a command meets ends in sentences that name the file or option."""
 
     def main(self, *args: Any, **extra: Any) -> Any:

@@ -11,7 +11,7 @@ import click
 
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import NUGGETS, SCORES, refuse_outputs
-from equipoise_cli.shared import FILE, samples, takes_output, write
+from equipoise_cli.shared import FILE, TARGET, samples, takes_output, write
 
 
 @click.command(
@@ -23,7 +23,7 @@ from equipoise_cli.shared import FILE, samples, takes_output, write
 @click.argument("second_file", metavar="SECOND", type=FILE)
 @click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file.")
 @click.option(
-    "--unmatched", type=FILE, help="Also write the nuggets that one annotator alone has found."
+    "--unmatched", type=TARGET, help="Also write the nuggets that one annotator alone has found."
 )
 @takes_output
 def agreement(

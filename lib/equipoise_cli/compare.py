@@ -12,8 +12,8 @@ import click
 
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
-from equipoise_cli.outputs import DRAWING, SCORES, Kind, refuse_outputs
-from equipoise_cli.shared import FILE, FORCE, print_text, samples
+from equipoise_cli.outputs import DRAWING, SCORES, Kind, columns_of, refuse_outputs
+from equipoise_cli.shared import FILE, FORCE, TARGET, print_text, samples
 from equipoise_cli.tables import FORMATS, Table, axes, check_figure, drawn, together
 
 STATISTICS = "equipoise.statistics"
@@ -21,7 +21,7 @@ _TABLES = ("overview", "leaderboard", "comparisons", "pairs", "topics", "gaps")
 _MEASURES = click.option("--measure", "measures", multiple=True, help="Measure; repeatable.  [all]")
 
 
-_FIGURE = click.option("--figure", type=FILE, help="Figure to draw, .svg, .png or .pdf.")
+_FIGURE = click.option("--figure", type=TARGET, help="Figure to draw, .svg, .png or .pdf.")
 _FORMAT = click.option(
     "--format",
     "form",
@@ -30,7 +30,7 @@ _FORMAT = click.option(
     help="How tables are written.",
 )
 _OUTPUT = click.option(
-    "-o", "--output", type=FILE, help="File to write the tables to.  [standard output]"
+    "-o", "--output", type=TARGET, help="File to write the tables to.  [standard output]"
 )
 _SCORES = click.argument("scores", type=FILE, nargs=-1, required=True)
 
@@ -46,13 +46,15 @@ def _takes_scores_and_figure(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".md", ".tex", ".txt", ".html")
+    if path.suffix.lower() == ".csv":
+        return not columns_of(path).isdisjoint(("run", "a", "measure"))
+    return path.suffix.lower() in (".md", ".tex", ".txt", ".html")
 
 
 def _check(scores: Any, output: Path | None, figure: Path | None, force: bool) -> None:
     """Refuse a table or figure that would lose a file, or cannot be written."""
     check_figure(figure)
-    # A table to read has no columns to be known by: the ending of its name has to do.
+    # A table that is no CSV file has no columns to be known by: the ending of its name has to do.
     kind = Kind(SCORES.name, _is_table)
     outputs = {"-o": (output, kind), "--figure": (figure, DRAWING)}
     refuse_outputs(outputs, list(scores), force=force)

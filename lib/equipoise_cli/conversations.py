@@ -13,7 +13,7 @@ import click
 
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import ANY, NUGGETS, TRANSCRIPT, refuse_outputs
-from equipoise_cli.shared import FILE, FORCE, notebook_name, samples, takes_output, write
+from equipoise_cli.shared import FILE, FORCE, TARGET, notebook_name, samples, takes_output, write
 
 ENDPOINT_OPTIONS = ("key_variable", "timeout", "tries", "pause")
 ENDPOINT = "equipoise_studies.systems.endpoint"
@@ -47,11 +47,11 @@ def _add(path: Path, conversations: Iterable[Any], force: bool) -> None:
 )
 @click.option("--model", required=True, help="Name of the model.")
 @click.option(
-    "-o", "--output", required=True, type=FILE, help="Record to write, or go on with; JSON Lines."
+    "-o", "--output", required=True, type=TARGET, help="Record to write, or go on with; JSON Lines."
 )
 @click.option(
     "--transcripts",
-    type=FILE,
+    type=TARGET,
     help="Also write transcripts to annotate, behind those that are there.",
 )
 @FORCE
@@ -116,7 +116,7 @@ def harvest(
     epilog=samples("FILES", "FILES of FairWeb"),
 )
 @click.argument("files", nargs=-1, required=True, type=FILE)
-@click.option("-o", "--output", required=True, type=FILE, help="Text file to write.")
+@click.option("-o", "--output", required=True, type=TARGET, help="Text file to write.")
 @click.option(
     "--from",
     "form",

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from equipoise_cli.declared import CommandGroup
 from equipoise_cli.shared import fail
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def data() -> None:
     """Upstream data: the registry, and what of it is on this machine."""
 

@@ -14,7 +14,7 @@ from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import FOLDER, refuse_outputs
 from equipoise_cli.score import score
-from equipoise_cli.shared import FILE, samples, tells_what_was_seen
+from equipoise_cli.shared import FILE, TARGET, samples, tells_what_was_seen
 
 if TYPE_CHECKING:
     from equipoise.coverage import Seen
@@ -68,7 +68,7 @@ def _judged_utterances(utterances: Any, qrels: Any) -> Any:
     type=FILE,
     help="Keep the judged utterances, as the study does, and the first of each topic.",
 )
-@click.option("-o", "--output", required=True, type=FILE, help="Folder to make.")
+@click.option("-o", "--output", required=True, type=TARGET, help="Folder to make.")
 def permute(
     topics: Path, classes: Any, dependencies: Any, qrels: Any, output: Path, **options: Any
 ) -> None:
@@ -208,7 +208,7 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
     help="Run over the inputs; repeatable.",
 )
 @click.option("--qrels", required=True, type=FILE, help="Judgements of the utterances, TREC.")
-@click.option("-o", "--output", required=True, type=FILE, help="Folder to make.")
+@click.option("-o", "--output", required=True, type=TARGET, help="Folder to make.")
 @fails_on_conditions
 def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: Any) -> Any:
     """Tables 2 to 5 and Figures 1 and 2 of the permutations study, for runs of your own.

@@ -22,7 +22,7 @@ class Kind:
     is_kind: Callable[[Path], bool]
 
 
-def _columns(path: Path) -> set[str]:
+def columns_of(path: Path) -> set[str]:
     """Names of the columns of a CSV or Parquet file, of which no more than a header is read."""
     with path.open("rb") as file:
         beginning = file.read(2**16)  # a header of more columns is no table of ours
@@ -40,7 +40,7 @@ def _columns(path: Path) -> set[str]:
 
 def table(name: str, columns: Iterable[str]) -> Kind:
     """A table that has these columns, and maybe others."""
-    return Kind(name, lambda path: set(columns) <= _columns(path))
+    return Kind(name, lambda path: set(columns) <= columns_of(path))
 
 
 def _is_transcript(path: Path) -> bool:

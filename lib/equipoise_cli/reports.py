@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise_cli.shared import fail, named, notebook_name
+from equipoise_cli.outputs import Kind, refuse_outputs
+from equipoise_cli.shared import TARGET, fail, named, notebook_name
 
 if TYPE_CHECKING:
     from equipoise_compendium.build import Outcome
@@ -218,7 +219,7 @@ def lab(arguments: tuple[str, ...]) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=TARGET,
     help="File to write.  [ro-crate-metadata.json at the top of the clone]",
 )
 def crate(output: Path | None) -> None:
@@ -228,6 +229,8 @@ def crate(output: Path | None) -> None:
     from equipoise_compendium.provenance import read_manifest
     from equipoise_compendium.site import pages
 
+    kind = Kind("description of reports", lambda path: "ro-crate" in path.read_text("utf-8"))
+    refuse_outputs({"-o": (output, kind)}, [])
     manifests = []
     for folder in pages.report_folders():
         manifest = read_manifest(folder)

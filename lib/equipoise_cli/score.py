@@ -11,13 +11,14 @@ import click
 
 from equipoise.declare import options_of
 from equipoise_cli.conditions import fails_on_conditions, refuse_conditions
-from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.declared import CommandGroup, Declared, DeclaredCommand
 from equipoise_cli.outputs import CLUSTERS, FACTORS, FOLDER, SCORES, refuse_outputs
 from equipoise_cli.shared import (
     CLUSTER,
     FILE,
     INTERVALS,
     MEANS,
+    TARGET,
     ends_of_means,
     samples,
     takes_output,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def score() -> None:
     """Score conversations, ranked lists and answers of your own.
 
@@ -99,7 +100,8 @@ def _sets_to_score(attributes: Path, select: Sequence[str]) -> tuple[AttributeSe
     unknown = [name for name in select if name not in sets]
     if unknown:
         raise click.BadParameter(
-            f"{attributes} has no attribute set {', '.join(unknown)}; it has {', '.join(sets)}"
+            f"{attributes} has no attribute set {', '.join(unknown)}; it has {', '.join(sets)}",
+            param_hint="--attribute",
         )
     return sets, list(select or sets)
 
@@ -156,7 +158,7 @@ def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
 @score.command(
     "gfrc",
     cls=DeclaredCommand,
-    declared=[Declared(GFRC), Declared(MEANS)],
+    declared=[Declared(GFRC), Declared(MEANS, needs="intervals")],
     epilog=samples("NUGGETS", "--attributes"),
 )
 @INTERVALS
@@ -193,15 +195,15 @@ def score_gfrc(
 @score.command(
     "gfrc2",
     cls=DeclaredCommand,
-    declared=[Declared(GFRC2), Declared(MEANS)],
+    declared=[Declared(GFRC2), Declared(MEANS, needs="intervals")],
     epilog=samples("NUGGETS", "--attributes"),
 )
 @INTERVALS
 @_takes_conversations
-@click.option("--clusters", type=FILE, help="CSV file for the user clusters.")
+@click.option("--clusters", type=TARGET, help="CSV file for the user clusters.")
 @click.option(
     "--factors",
-    type=FILE,
+    type=TARGET,
     help="CSV file for who leaves at a nugget, and what those have had.",
 )
 @click.option(

@@ -14,7 +14,15 @@ from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs, table
 from equipoise_cli.score import score
-from equipoise_cli.shared import FILE, named, samples, takes_output, tells_what_was_seen, write
+from equipoise_cli.shared import (
+    FILE,
+    TARGET,
+    named,
+    samples,
+    takes_output,
+    tells_what_was_seen,
+    write,
+)
 
 GFRC2 = "equipoise.measures.gfrc2.gfrc2"
 GFRC_OPTIONS = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
@@ -63,7 +71,7 @@ def score_worst(scores: Path, output: Any, force: bool, **options: Any) -> Any:
     help="Share of an intent; repeatable.",
 )
 @click.option(
-    "--paths", type=FILE, help="CSV file for the scores of every path, with its probability."
+    "--paths", type=TARGET, help="CSV file for the scores of every path, with its probability."
 )
 @takes_output
 @fails_on_conditions
@@ -157,7 +165,7 @@ def _show_seen(rounds: Any, nuggets: Any) -> None:
 @click.argument("records", nargs=-1, required=True, type=FILE)
 @click.option(
     "--tests",
-    type=FILE,
+    type=TARGET,
     help="CSV file for paired tests between systems, or rounds where there is one.",
 )
 @click.option(
@@ -168,7 +176,7 @@ def _show_seen(rounds: Any, nuggets: Any) -> None:
 )
 @click.option(
     "--names",
-    type=FILE,
+    type=TARGET,
     help="CSV file for the names and addresses that --known does not bear out.",
 )
 @takes_output

@@ -22,6 +22,7 @@ from equipoise_cli.shared import (
     INTERVALS,
     MAP,
     MEANS,
+    TARGET,
     ends_of_means,
     named,
     named_files,
@@ -53,7 +54,7 @@ GFR = Declared(
         ),
         Declared(f"{BIAS}.count_terms"),
         ORDER,
-        Declared(MEANS),
+        Declared(MEANS, needs="intervals"),
     ],
     epilog=samples("--run", "--documents", "--terms"),
 )
@@ -198,7 +199,7 @@ def _by_set(groups: Iterable[tuple[Any, Any]]) -> tuple[dict[str, Any], dict[str
 @score.command(
     "gfr",
     cls=DeclaredCommand,
-    declared=[ORDER, GFR, Declared(MEANS)],
+    declared=[ORDER, GFR, Declared(MEANS, needs="intervals")],
     epilog=samples(
         "--run",
         "--qrels",
@@ -323,7 +324,7 @@ def score_gfr(
     help="Authors, for such files.",
 )
 @MAP
-@click.option("--figure", type=FILE, help="Figure of CAB to draw, .svg, .png or .pdf.")
+@click.option("--figure", type=TARGET, help="Figure of CAB to draw, .svg, .png or .pdf.")
 @takes_output
 @CLUSTER
 @fails_on_conditions

@@ -31,7 +31,7 @@ from equipoise_cli.shared import (
     declared=[
         Declared("equipoise.measures.rank_overlap.crbo"),
         Declared("equipoise.loaders.trec.read_run", only=("order",)),
-        Declared(MEANS),
+        Declared(MEANS, needs="intervals"),
     ],
     epilog=samples("--run", "--ids"),
 )

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from subprocess import CalledProcessError
 from typing import Any
 
 import ir_measures
@@ -146,8 +147,13 @@ def _evaluated(measure: Any, ranked: pd.DataFrame, qrels: pd.DataFrame) -> dict[
     for _, rankings in ranked.groupby("number"):
         id_of = dict(zip(rankings["query_id"], rankings["id"], strict=True))
         results = {}
-        for metric in evaluator.iter_calc(rankings[["query_id", "doc_id", "score"]]):
-            results[metric.query_id] = metric.value
+        try:
+            for metric in evaluator.iter_calc(rankings[["query_id", "doc_id", "score"]]):
+                results[metric.query_id] = metric.value
+        except (CalledProcessError, OSError) as error:
+            # Some measures are left to programs that take no topics but numbers.
+            problem = f"the program that ir_measures leaves {measure} to has failed"
+            raise ValueError(f"{problem} ({type(error).__name__}): another measure?") from None
         for query, input_id in id_of.items():
             values[input_id] = results[query]
     return values

@@ -37,6 +37,8 @@ class _FieldPaths(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 FILE = _File(path_type=Path)
+TARGET = _File(path_type=Path)
+"""Of a file that is written; `FILE` is of one that is read."""
 FORCE = click.option(
     "--force", is_flag=True, help="Write over a file even if it holds something else."
 )
@@ -59,7 +61,7 @@ MAP = click.option(
     ),
 )
 _OUTPUT = click.option(
-    "-o", "--output", type=FILE, help="CSV or .parquet file to write.  [standard output]"
+    "-o", "--output", type=TARGET, help="CSV or .parquet file to write.  [standard output]"
 )
 
 SAMPLES = {

@@ -311,7 +311,7 @@ def test_refuses_graphs_that_cannot_be_ordered() -> None:
         GraphStructure(3, [(1, 0)])
     with pytest.raises(ValueError, match=r"0 to 2 are wanted, found \[5\]"):
         GraphStructure(3, [(1, 5)])
-    with pytest.raises(ValueError, match="more than 1000 sets"):
+    with pytest.raises(ValueError, match="more than 1,000 sets"):
         _ = GraphStructure(20, [], limit=1000).count
     with pytest.raises(ValueError, match="1 to 62 utterances, found 63"):
         GraphStructure(63, [])

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -29,10 +28,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise import plain_yaml
-from equipoise.declare import described
 from equipoise.measures.gfrc import relevance
 from equipoise_cli import main
-from equipoise_cli.declared import DeclaredCommand, OptionValue
 from good_files import (
     ANSWER,
     COMMANDS,
@@ -134,13 +131,12 @@ STATES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("what", STATES)
-@pytest.mark.parametrize(("command", "name"), READ)
+@pytest.mark.parametrize(("command", "name"), [("gfrc", "nuggets.csv"), ("gfr", "a.run")])
 def test_a_file_in_a_bad_state(command: str, name: str, what: str, here: Path) -> None:
+    """What is said of each state; the corpus of bad calls has every other file in them."""
     broken, said = STATES[what]
     broken(here / name)
-    folder_of_parts = name == "parts/one.parquet" and not (here / name).is_file()
-    result = refused(COMMANDS[command], "parts" if folder_of_parts else name)
-    assert said in result.stderr or name.endswith((".parquet", ".jsonl")) or folder_of_parts
+    assert said in refused(COMMANDS[command], name).stderr
 
 
 @pytest.mark.parametrize(
@@ -174,7 +170,7 @@ def test_a_name_that_leads_nowhere(command: str, name: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["EACCES", "EIO"])
-@pytest.mark.parametrize(("command", "name"), READ)
+@pytest.mark.parametrize(("command", "name"), READ[::4])
 def test_a_file_that_the_system_keeps(
     command: str, name: str, number: str, monkeypatch: pytest.MonkeyPatch, here: Path
 ) -> None:
@@ -242,7 +238,12 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("only a header", TEXTS["nuggets.csv"].split("\n")[0] + "\n", "a header without rows"),
         ("a header twice", "run,run,topic\na,b,c\n", "the column twice"),
         ("no column SIZE", TEXTS["nuggets.csv"].replace("SIZE", "size"), "no such column"),
-        ("semicolons", TEXTS["nuggets.csv"].replace(",", ";"), "no such column"),
+        (
+            "semicolons",
+            TEXTS["nuggets.csv"].replace(",", ";"),
+            "semicolons between the columns",
+        ),
+        ("a list of JSON", '[{"run": "a"}]', "a list of JSON"),
         ("too few fields", _row("a,T3,1"), "3 fields"),
         ("too many fields", _row("a,T3,1,3,4,2,1 0,1 0 0,x,y"), "10 fields"),
         ("a level that is a word", _row("a,T3,1,3,4,high,1 0,1 0 0,"), "column level"),
@@ -411,7 +412,13 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("a bomb of gzip", _packed(2**27), "more than"),
         ("a hostile tag", TEXTS["a.run"] + "T3 Q0 d3 1 1 \x1b[31m\n", "column tag"),
     ],
+    "compare scores.csv": [
+        ("qrels", TEXTS["qrels.txt"], "judgements (qrels)"),
+        ("a run", TEXTS["a.run"] * 999, "a run (topic Q0 document rank score tag)"),
+        ("semicolons", TEXTS["scores.csv"].replace(",", ";"), "semicolons between the columns"),
+    ],
     "gfr qrels.txt": [
+        ("a run", TEXTS["a.run"] * 9999, "1 problem in the input"),
         ("two columns", "T1 d1\n", "2 columns"),
         ("another width", TEXTS["qrels.txt"] + "T3 d1 2\n", "3 columns"),
         ("a level that is a word", TEXTS["qrels.txt"].replace("d1 2", "d1 two"), "column level"),
@@ -437,6 +444,7 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
     ],
     "gfr target.golddistr": [
         ("one number", "1\n", "at least two groups"),
+        ("100,000 numbers", "1\n" * 100_000, "found 100,000 numbers, wanted a number for each of"),
         ("three numbers", "1\n1\n1\n", "members.txt"),
         ("two on a line", "0.5 0.5\n", "one number"),
         ("a word", "0.5\nhalf\n", "'half'"),
@@ -597,86 +605,6 @@ def test_a_parquet_file_with_a_thousand_million_rows(here: Path) -> None:
 
 # --- options --------------------------------------------------------------------------------------
 
-NASTY = [
-    *(
-        ".nan",
-        "nan",
-        ".inf",
-        "-.inf",
-        "1e999",
-        "9" * 400,
-        "9" * 5000,
-        "-1",
-        "",
-        " ",
-        "x",
-        "1:30",
-        "0x10",
-        "1/0",
-    ),
-    *(
-        "[" * 3000,
-        "!!timestamp 2001-99-99",
-        "2001-99-99",
-        "&a [*a]",
-        "{a: 1}",
-        "\x1b[31m",
-        "\u202e1",
-        "a\0b",
-        "½",
-    ),
-    *(
-        "RATINGS:nan",
-        "SIZE:inf,KIND:1",
-        "SIZE:1e308,KIND:1e308",
-        "1:-1",
-        "0:1",
-        "1:2:3",
-        "99999999999:1",
-        "1:1,1:1",
-    ),
-]
-
-
-def _numbered(command: str) -> list[str]:
-    """Options of a command whose value is a number, numbers, or numbers by name."""
-    words = COMMANDS[command]
-    found: click.Command = main
-    for word in words[: 2 if words[0] == "score" else 1]:
-        assert isinstance(found, click.Group)
-        found = found.commands[word]
-    assert isinstance(found, DeclaredCommand)
-    taken = [
-        one for one in found.get_params(click.Context(found)) if isinstance(one.type, OptionValue)
-    ]
-    numeric = [one for one in taken if "number" in described(one.type.choice.hint)]  # type: ignore[attr-defined]
-    return [one.opts[-1] for one in numeric]
-
-
-def _refusable(option: str, value: str) -> bool:
-    """Whether a value is wrong for an option: some of the nasty ones are not, of some."""
-    whole = value in ("9" * 400, "-1")
-    if option == "--seed":
-        return value != "9" * 400  # any whole number from 0 is a seed
-    if option == "--undefined":
-        return value not in (".nan", "nan", ".inf", "-.inf", "1e999") and not whole
-    return not (option in ("--gains", "--weights", "--target") and value == "x")
-
-
-OPTIONS = [
-    (command, option, value)
-    for command in ("gfrc", "gfrc2", "gfr", "bias", "attribution", "permute")
-    for option in _numbered(command)
-    for value in NASTY
-    if _refusable(option, value)
-]
-
-
-@pytest.mark.parametrize("command", ["gfrc", "gfrc2", "gfr", "bias", "attribution", "permute"])
-def test_a_value_that_no_option_takes(command: str) -> None:
-    for _, option, value in (case for case in OPTIONS if case[0] == command):
-        refused([*COMMANDS[command], f"{option}={value}"], option.strip("-").removesuffix("s"))
-
 
 @pytest.mark.parametrize(
     ("command", "options", "said"),
@@ -751,6 +679,15 @@ def test_a_value_that_no_option_takes(command: str) -> None:
         ("permute", "--dependencies needs.csv", "--classes or --dependencies"),
         ("permute", "--context all", "--context"),
         ("orders", "--measure nDGC@3", "no measure 'nDGC@3'"),
+        ("orders", "--measure P", "--measure: measure 'P' is not written whole"),
+        ("orders", "--measure ERR@20", "--measure: the program that ir_measures leaves ERR@20 to"),
+        ("orders", '--measure nDCG(dcg="x")@3', "--measure: measure"),
+        ("size", "--difference 1e160", "--difference"),
+        ("gfrc", "--level .9", "--level does nothing without --intervals"),
+        ("compare", "--baseline=", "--baseline is empty"),
+        ("transcripts", "--topics cast.json", "--topics"),
+        ("tree", "--intent a=1", "tree.csv, node_nuggets.csv"),
+        ("worst", "--over colour", "--over"),
         ("orders", "--run a.run", "run a.run: found a ranking for none of"),
         ("orders", "--run b.run", "the same file twice"),
         ("orders", "--qrels qrels.txt", "no utterance has a judgement: the qrels lack 7_1"),
@@ -765,6 +702,18 @@ def test_a_value_that_no_option_takes(command: str) -> None:
 )
 def test_an_option_that_makes_no_sense(command: str, options: str, said: str) -> None:
     refused([*COMMANDS[command], *options.split()], said)
+
+
+def test_bounds_are_said_before_the_work(here: Path) -> None:
+    """Each of these took minutes, or gigabytes, before it was refused."""
+    turns = [{"number": number, "raw_utterance": f"What is {number}?"} for number in range(1, 63)]
+    (here / "cast.json").write_text(json.dumps([{"number": 7, "turn": turns}]))
+    words = ["permute", "--topics", "cast.json", "--dependencies", "needs.csv", "-o", "out"]
+    assert "raise the limit" not in refused(words, "too many to count their orders").stderr
+    rows = "".join(f"r{number},t{number},M,1\n" for number in range(15_000))
+    (here / "scores.csv").write_text("run,topic,measure,value\n" + rows)
+    for command in ("compare", "topic-set-size"):
+        refused([command, "scores.csv"], "hardly any topic is shared")
 
 
 @pytest.mark.parametrize("patience", [1.5, float("nan"), float("inf"), 10**400, -1, True])
@@ -851,62 +800,6 @@ def test_a_command_that_cannot_be(words: list[str], said: str) -> None:
     refused(words, said)
 
 
-# --- at random ------------------------------------------------------------------------------------
-
-PIECES = [
-    "\0",
-    "\xff",
-    "\u202e",
-    '"',
-    ",",
-    "\t",
-    " ",
-    "\n",
-    "\r",
-    "{",
-    "[",
-    "}",
-    "'",
-    "-",
-    "1e999",
-    "nan",
-    "",
-    "#",
-    "&a",
-    "9" * 99,
-]
-
-
-@pytest.mark.parametrize(("command", "name"), READ)
-@given(data=st.data())
-@settings(max_examples=8)
-def test_a_file_that_is_damaged_somewhere(command: str, name: str, data: st.DataObject) -> None:
-    """A good file with a piece that may be bad: it is scored, or refused as every error is."""
-    good = FILES[name]
-    start = data.draw(st.integers(0, len(good)))
-    end = start + data.draw(st.integers(0, 12))
-    piece = data.draw(st.one_of(st.sampled_from(PIECES).map(str.encode), st.binary(max_size=6)))
-    Path(name).write_bytes(good[:start] + piece + good[end:])
-    before = state(Path())
-    words = [word for word in COMMANDS[command] if command != "harvest"] or COMMANDS["gfrc"]
-    result = CliRunner().invoke(main, words)
-    Path(name).write_bytes(good)
-    assert result.exception is None or isinstance(result.exception, SystemExit), repr(
-        result.exception
-    )
-    assert result.exit_code in (0, 2)
-    assert PYTHON_S_WORDS.search(result.output) is None, result.output
-    assert len(result.output.encode()) < 2000
-    after = state(Path())
-    if result.exit_code:
-        assert after == before | {name: good}
-    for made in set(after) - set(before):
-        path = Path(made)
-        path.unlink() if path.is_file() else None
-    for made in sorted(set(after) - set(before), reverse=True):
-        Path(made).rmdir() if Path(made).is_dir() else None
-
-
 # --- as a process ---------------------------------------------------------------------------------
 
 
@@ -935,9 +828,3 @@ def test_a_full_disk_behind_the_output(words: list[str]) -> None:
     assert ended.returncode == 2
     assert "no space left" in ended.stderr
     assert PYTHON_S_WORDS.search(ended.stderr) is None
-
-
-def test_the_table_is_long_enough() -> None:
-    cases = len(READ) * (len(STATES) + 2) + len(GIVEN) + 2 * len(TABLES) + len(OPTIONS)
-    assert cases >= 300
-    assert {command for command, _ in READ} | {"gfrc"} == set(COMMANDS)

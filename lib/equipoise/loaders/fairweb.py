@@ -27,6 +27,10 @@ _TOLERANCE = 1e-5
 """How far probabilities printed with a few digits may be from summing to 1."""
 
 
+MOST_GROUPS = 1000
+"""Of an attribute set; a file of more numbers is no target."""
+
+
 def numbered_groups(count: int) -> tuple[str, ...]:
     """Names of groups that have none."""
     return tuple(f"group {number}" for number in range(1, count + 1))
@@ -49,6 +53,9 @@ def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]
         except ValueError:
             problems.add(path, line_number, None, shown(" ".join(words)), "one number")
     problems.refuse()
+    if len(numbers) > MOST_GROUPS:
+        expected = f"a number for each of at most {MOST_GROUPS:,} groups"
+        raise refused(path, f"{len(numbers):,} numbers", expected)
     try:
         return AttributeSet(name, kind, numbered_groups(len(numbers)), np.array(numbers))
     except ValueError as error:

@@ -13,6 +13,7 @@ their rows, which trec_eval and ir_measures call ``all`` (gdeval ``amean``), are
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -56,6 +57,8 @@ def _has_header(text: str) -> bool:
     """Whether a text begins with names of columns: a measure of ir_measures may have commas too."""
     first_line = text.lstrip().partition("\n")[0]
     names = {name.strip(' "\r') for name in first_line.split(",")}
+    # Semicolons and tabs are refused by name where the table is read.
+    names |= {name.strip(' "\r') for name in re.split("[;\t]", first_line)}
     return not names.isdisjoint({"topic", "measure", "value"})
 
 
@@ -95,6 +98,15 @@ def _measure_comes_first(rows: pd.DataFrame, path: Path) -> bool:
     raise refused(path, "three columns of which neither is known to be the topics", expected)
 
 
+def _refuse_other_formats(rows: list[list[str]], path: Path) -> None:
+    """Refuse what is plainly no table of scores, in one sentence."""
+    iterations = {fields[1].upper() for fields in rows if len(fields) > 2}
+    formats = {6: "a run (topic Q0 document rank score tag)", 4: "judgements (qrels)"}
+    problem = formats.get(len(rows[0]))
+    if problem and iterations <= {"0", "Q0"}:
+        raise refused(path, problem, "scores by topic: equipoise score, or ir_measures -q, them", 1)
+
+
 def _read_without_header(path: Path, text: str, problems: Problems) -> pd.DataFrame:
     fields_of = {}
     for number, line in enumerate(text.split("\n"), start=1):
@@ -108,6 +120,7 @@ def _read_without_header(path: Path, text: str, problems: Problems) -> pd.DataFr
         "topic measure value (ir_measures -q), measure topic value (trec_eval -q), "
         "or a CSV file with a header"
     )
+    _refuse_other_formats(list(fields_of.values()), path)
     for number, fields in fields_of.items():
         if len(fields) != len(names):
             problems.add(path, number, None, f"{len(fields)} columns", expected)

@@ -339,6 +339,12 @@ def _n_columns(content: bytes) -> int:
     return 3
 
 
+def _is_run(content: bytes) -> bool:
+    """Whether the first line is that of a run, whose other lines need no complaint of their own."""
+    words = io.BytesIO(content).readline().split()
+    return len(words) == 6 and words[1].upper() == b"Q0"
+
+
 def read_qrels(path: str | Path) -> pd.DataFrame:
     """Read relevance judgements: a table with the columns topic, document and level, in file order.
 
@@ -346,6 +352,9 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
     name them. ``L2`` and ``2`` are level 2; levels below 0 (spam, in some TREC tracks) are level 0.
     """
     content = _without_header(read_bytes(path))
+    if _is_run(content):
+        problem = "a run: topic Q0 document rank score tag"
+        raise refused(path, problem, "judgements: topic 0 document level", 1)
     columns = _QRELS_COLUMNS[_n_columns(content)]
     expected = f"{len(columns)}, as in the lines before"
     table, explainer = read_lines(content, columns, path, expected)

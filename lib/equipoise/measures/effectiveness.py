@@ -19,9 +19,15 @@ from equipoise.options import TiedScores
 def parsed_measure(name: str) -> Any:
     """Measure of ir_measures by its name, such as ``nDCG@3`` or ``AP(rel=2)``."""
     try:
-        return ir_measures.parse_measure(name)
+        measure = ir_measures.parse_measure(name)
+        measure.validate_params()
     except (ValueError, NameError) as error:
         raise ValueError(f"ir_measures knows no measure {name!r}: {error}") from None
+    except AssertionError:
+        # It holds its parameters by assertions, which name objects of its own.
+        remedy = "ir_measures wants a cut-off, such as P@10, and parameters that it knows"
+        raise ValueError(f"measure {name!r} is not written whole: {remedy}") from None
+    return measure
 
 
 @checked

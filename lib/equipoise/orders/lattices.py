@@ -55,15 +55,17 @@ class Lattice:
         """Visit every set, the empty one first; ``limit`` is the most that may be visited."""
         level, total = np.zeros(1, dtype=np.uint64), 1
         levels, sets, steps = [slice(0, 1)], [level], []
-        for _ in range(size):
+        for n_uttered in range(1, size + 1):
             follows = may_follow(level)
+            # A set of n is reached from n sets at most: there are too many before they are made.
+            fewest = -(-int(follows.sum()) // n_uttered)
+            if total + fewest > limit:
+                raise ValueError(
+                    f"{size} utterances allow more than {limit:,} sets of uttered utterances, too"
+                    " many to count their orders: add dependencies, or part the conversation"
+                )
             with_u = level[:, None] | bits(size)  # (sets, n)
             level = np.unique(with_u[follows])
-            if total + len(level) > limit:
-                raise ValueError(
-                    f"{size} utterances allow more than {limit} sets of uttered utterances,"
-                    " too many for dynamic programming: raise the limit or add dependencies"
-                )
             number = total + np.searchsorted(level, with_u)
             steps.append(np.where(follows, number, -1).astype(np.int32))
             levels.append(slice(total, total + len(level)))

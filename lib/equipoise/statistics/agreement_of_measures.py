@@ -14,7 +14,7 @@ from equipoise.arrays import Floats, ratio
 from equipoise.declare import checked
 from equipoise.options import Level, Resamples, Seed, Unpaired
 from equipoise.problems import Note, listed
-from equipoise.statistics.intervals import percentile_interval
+from equipoise.statistics.intervals import batches, percentile_interval
 from equipoise.statistics.leaderboards import scores_of
 from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
 
@@ -108,15 +108,32 @@ def correlations(
         topics, np.full(topics, 1 / topics), size=resamples
     )
     resampled_means = np.tensordot(draws / topics, values, axes=1)  # (resamples, measures, runs)
+    taus_of_samples = _taus(resampled_means)  # (resamples, measures, measures)
     rows = []
     for i, j in combinations(range(len(names)), 2):
         tau = float(kendall(means[i], means[j]))
-        samples = kendall(resampled_means[:, i], resampled_means[:, j])
-        low, high = percentile_interval(samples, level)
+        low, high = percentile_interval(taus_of_samples[:, i, j], level)
         row = {"a": names[i], "b": names[j], "systems": len(runs), "topics": topics, "tau": tau}
         row |= {"low": min(low, tau), "high": max(high, tau)}
         rows.append(row | {"tau_ap": top_weighted_tau(means[i], means[j])})
     return pd.DataFrame(rows)
+
+
+def _taus(means: Floats) -> Floats:
+    """`kendall` of every two of the measures: (resamples, measures, systems) to (..., measures)."""
+    n_resamples, n_measures, n_systems = means.shape
+    i, j = np.triu_indices(n_systems, 1)
+    taus = np.empty((n_resamples, n_measures, n_measures))
+    start = 0
+    for size in batches(n_resamples, n_measures * len(i)):
+        part = means[start : start + size]
+        signs = np.sign(part[..., i] - part[..., j])  # (size, measures, pairs)
+        products = signs @ signs.transpose(0, 2, 1)  # whole numbers: the same in every order
+        untied = np.diagonal(products, axis1=1, axis2=2)
+        scale = np.sqrt(untied[:, :, np.newaxis] * untied[:, np.newaxis, :])
+        taus[start : start + size] = ratio(products, scale, np.nan)
+        start += size
+    return taus
 
 
 def _values_of_all(

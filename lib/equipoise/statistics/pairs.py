@@ -77,6 +77,9 @@ def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
     raise ValueError(f"no correction named {method!r}; there are bonferroni, holm, none")
 
 
+_CELLS = 5_000_000  # of a matrix that may be mostly empty
+
+
 def topic_by_run(
     scores: pd.DataFrame, *, run: str = "run", unit: str = "topic", unpaired: Unpaired = "refuse"
 ) -> pd.DataFrame:
@@ -93,6 +96,10 @@ def topic_by_run(
         raise ValueError(
             f"{int(repeated.sum())} pairs of system and unit are scored twice; the first is {cell}"
         )
+    n_systems, n_units = scores[run].nunique(), scores[unit].nunique()
+    if n_systems * n_units > max(_CELLS, 10 * len(scores)):
+        found = f"{n_systems:,} systems and {n_units:,} {unit}s in {len(scores):,} scores"
+        raise ValueError(f"{found}: hardly any {unit} is shared; wanted scores of the same {unit}s")
     wide = scores.pivot(index=unit, columns=run, values="value").sort_index().sort_index(axis=1)  # noqa: PD010
     wide = wide.astype(np.float64).set_axis(wide.columns.map(str), axis=1)
     is_missing = ~np.isfinite(wide)

@@ -7,7 +7,8 @@ from typing import Any
 
 from equipoise.files import BOM, head, unpacked_name
 from equipoise.loaders.transcripts import Transcript
-from equipoise_cli.loaders.chats import read_chats
+from equipoise.problems import refused
+from equipoise_cli.loaders.chats import NEEDS_TOPICS, read_chats
 from equipoise_cli.loaders.fairweb_conversations import read_fairweb
 from equipoise_studies.recorded_conversations import harvest_transcripts, read_harvest
 
@@ -30,6 +31,8 @@ def read_conversations(
     """Transcripts from a file; ``form`` and the others as in the readers of each format."""
     if form == "auto":
         form = _form(path)
+    if topics is not None and form in ("harvest", "fairweb"):
+        raise refused(path, f"conversations of {form}", NEEDS_TOPICS)
     if form == "harvest":
         return harvest_transcripts(read_harvest(path, run))
     if form == "fairweb":

@@ -39,7 +39,7 @@ from equipoise.loaders.objects import (
     recognise,
 )
 from equipoise.loaders.transcripts import Line, Transcript, is_word, lines_of, run_of, transcript
-from equipoise.problems import InputError, Note, Problems, listed, shown
+from equipoise.problems import InputError, Note, Problems, listed, refused, shown
 
 Message = tuple[str, str]
 """Who says it, user or system, and the text."""
@@ -76,6 +76,7 @@ SPEAKERS: Mapping[str, str] = {
 }
 """The side of a speaker by name; empty for what no user sees."""
 
+NEEDS_TOPICS = "a run of iKAT, whose utterances --topics has; for others give none"
 _REFERENCE_ANSWERS = "answers of the reference in the place of predictions that are not there"
 _TOPICS = (
     "conversation_id",
@@ -283,7 +284,10 @@ class _Reader:
 
     def _turns_of_ikat(self, item: Item) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
         """Number, place, utterance and content of each sound turn of a topic."""
-        turns = item.content.get("turns") or item.content.get("responses") or ()
+        turns = item.content.get("turns") or item.content.get("responses") or []
+        if not isinstance(turns, list):
+            item.wrong(self.problems, "turns", shown(turns), "a list of turns")
+            return
         for number, turn in enumerate(turns, start=1):
             fields = fields_of(turn)
             utterance = fields.get("utterance", fields.get("user_utterance"))
@@ -419,6 +423,8 @@ def read_chats(
     items = read_objects(path)
     if form == "auto":
         form = recognise(items, KNOWN, ("fairweb", "harvest"))
+    if topics is not None and form != "ikat-run":
+        raise refused(path, f"conversations of {form}", NEEDS_TOPICS)
     reader = _Reader(path, run)
     if form == "mtrag":
         reader.mtrag(items)
