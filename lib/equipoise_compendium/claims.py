@@ -13,10 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
 
 from equipoise.files import read_columns
-from equipoise.statistics import units_to_decide
+from equipoise.statistics import corrected, units_to_decide
 from equipoise_compendium import project
 
 KINDS = {
@@ -30,13 +33,45 @@ VERDICTS = {
     "undecided": "the interval, or the wider one, allows both",
     "not testable": "what it speaks of is not in the data at hand",
 }
-STATED = ["claim", "artefact", "kind", "statement", "quote", "place", "contradicted_if"]
-"""Columns of a file of claims; ``claim`` is a name, such as ``2.2-stems``."""
+NAMED_SYSTEMS = "these systems"
+METHOD = "the method"
+ABOUT = {
+    NAMED_SYSTEMS: "the systems, models or people that the paper names: nothing else can test it",
+    METHOD: "a measure, a procedure or systems of a kind: others of that kind can test it",
+}
+"""What a finding is about; only one about the method can be judged on a stand-in."""
+OWN_DATA = "the paper's own data"
+PRINTED_NUMBERS = "printed numbers"
+BASES = {
+    "recomputed": "from what the paper prints or publishes",
+    "replica": "on other data or systems, which stand in for the paper's",
+}
+"""What a verdict rests on."""
+STATED = [
+    "claim",
+    "artefact",
+    "kind",
+    "about",
+    "statement",
+    "quote",
+    "place",
+    "contradicted_if",
+    "null",
+    "stand_in",
+]
+"""Columns of a file of claims.
+
+``claim`` is a name, such as ``2.2-stems``. ``null`` says what would be seen by chance alone: a
+maximum, an absolute value or the best of several choices lies above zero with nothing behind it,
+so such a number is judged by `less_chance`. ``stand_in`` says why data that are not the paper's
+can test the claim.
+"""
 COLUMNS = [
     "paper",
     "artefact",
     "claim",
     "kind",
+    "about",
     "quote",
     "place",
     "verdict",
@@ -44,9 +79,14 @@ COLUMNS = [
     "low",
     "high",
     "contradicted_if",
+    "null",
+    "p_value",
+    "survives_holm",
     "n",
     "n_needed",
+    "basis",
     "data",
+    "stand_in",
     "notebook",
     "printed",
     "evidence",
@@ -54,9 +94,11 @@ COLUMNS = [
     "name",
 ]
 """Columns of ``reports/claims.csv``."""
-_NUMBERS = {"estimate", "low", "high", "printed", "n", "n_needed"}
-_FROM_95_TO_99 = 2.576 / 1.96
+_NUMBERS = {"estimate", "low", "high", "p_value", "printed", "n", "n_needed"}
+_FROM_95_TO_99 = stats.norm.ppf(0.995) / stats.norm.ppf(0.975)
 """How much wider an interval of 99 % is than one of 95 %, where errors are normal."""
+FAMILY_ERROR = 0.05
+"""Holm's correction lets a paper be contradicted wrongly at all with this probability."""
 _SIGNS = {"<": "below", "<=": "at or below", ">": "above", ">=": "at or above"}
 _NUMBER = r"([+-]?\d+(?:\.\d+)?)"
 
@@ -67,8 +109,7 @@ class Evidence:
 
     ``said`` says what the number is, with its unit; ``printed`` is what the paper prints of it.
     ``reason`` says why there is no interval (nothing was sampled) or, without an estimate too, why
-    the claim is not testable here. ``data``: what it was computed on, where that is not what the
-    artefact was.
+    the claim is not testable here.
     """
 
     said: str
@@ -78,7 +119,6 @@ class Evidence:
     n: int | None = None
     printed: float | None = None
     reason: str = ""
-    data: str = ""
 
     def __post_init__(self) -> None:
         numbers = [self.estimate, self.low, self.high, self.printed]
@@ -133,6 +173,36 @@ class Allowed:
         return self.open and (high == self.low or low == self.high)
 
 
+def less_chance(
+    said: str,
+    observed: float,
+    by_chance: ArrayLike,
+    *,
+    n: int | None = None,
+    printed: float | None = None,
+) -> Evidence:
+    """How far a number lies above what chance alone gives, such as with labels permuted.
+
+    ``by_chance``: the same number under chance, shaped (draws,). The interval is of the difference
+    from these draws: it lies above zero where fewer than 2.5 % of them reach the number observed.
+    ``printed`` is the paper's number, held against the same chance.
+    """
+    draws = np.asarray(by_chance, dtype=float)
+    if draws.ndim != 1 or len(draws) < 40:
+        raise ValueError(f"{said}: an interval of 95 % needs 40 draws, not {draws.size}")
+    expected = float(draws.mean())
+    lowest, highest = np.quantile(draws, [0.025, 0.975])
+    estimate = observed - expected
+    return Evidence(
+        f"{said}, less what chance gives ({observed:.4g} less {expected:.4g})",
+        estimate,
+        min(observed - float(highest), estimate),
+        max(observed - float(lowest), estimate),
+        n,
+        None if printed is None else printed - expected,
+    )
+
+
 def verdict(evidence: Evidence, contradicted_if: str) -> str:
     """What evidence says of a claim, one of `VERDICTS`.
 
@@ -145,8 +215,7 @@ def verdict(evidence: Evidence, contradicted_if: str) -> str:
     allowed = Allowed.parse(contradicted_if)
     if low in allowed and high in allowed:
         return "holds"
-    wide_low = evidence.estimate + _FROM_95_TO_99 * (low - evidence.estimate)
-    wide_high = evidence.estimate + _FROM_95_TO_99 * (high - evidence.estimate)
+    wide_low, wide_high = _wide_ends(evidence)
     printed_within = evidence.printed is not None and wide_low <= evidence.printed <= wide_high
     if allowed.excludes(wide_low, wide_high) and not printed_within:
         return "contradicted"
@@ -161,27 +230,83 @@ def _ends(evidence: Evidence) -> tuple[float, float]:
     return estimate, estimate
 
 
+def _wide_ends(evidence: Evidence) -> tuple[float, float]:
+    """Ends at 99 % of an interval of 95 %."""
+    low, high = _ends(evidence)
+    estimate = math.nan if evidence.estimate is None else float(evidence.estimate)
+    return (
+        estimate + _FROM_95_TO_99 * (low - estimate),
+        estimate + _FROM_95_TO_99 * (high - estimate),
+    )
+
+
+def deciding_ends(evidence: Evidence, contradicted_if: str) -> tuple[float, float, float]:
+    """Ends of the interval that the verdict rests on, and its level.
+
+    It is the one of 99 % where that of 95 % allows only what contradicts.
+    """
+    low, high = _ends(evidence)
+    if Allowed.parse(contradicted_if).excludes(low, high):
+        return *_wide_ends(evidence), 0.99
+    return low, high, 0.95
+
+
+def p_value(evidence: Evidence, contradicted_if: str) -> float | None:
+    """Two-sided p of the estimate if the truth lay on the edge of what is allowed; 1 within it.
+
+    Errors are taken as normal, with the half of the interval that lies towards the edge; None
+    without an interval.
+    """
+    if evidence.estimate is None or evidence.low is None:
+        return None
+    allowed = Allowed.parse(contradicted_if)
+    estimate = float(evidence.estimate)
+    low, high = _ends(evidence)
+    if estimate < allowed.low:
+        gap, half = allowed.low - estimate, high - estimate
+    elif estimate > allowed.high:
+        gap, half = estimate - allowed.high, estimate - low
+    else:
+        return 1.0
+    if half == 0:
+        return 0.0
+    return float(2 * stats.norm.sf(stats.norm.ppf(0.975) * gap / half))
+
+
+def excludes_printed(evidence: Evidence, contradicted_if: str) -> bool:
+    """Whether the interval that the verdict rests on does not include the printed value."""
+    if evidence.printed is None or evidence.low is None:
+        return False
+    low, high, _ = deciding_ends(evidence, contradicted_if)
+    return not low <= evidence.printed <= high
+
+
 def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -> int | None:
     """Units that would decide the printed effect four times in five; without one, the effect found.
 
-    The interval is taken to shrink with the root of the units; None where the effect lies on the
-    edge itself, or where there is no interval.
+    An effect that contradicts is decided by the interval of 99 %, another by that of 95 %. The
+    interval is taken to shrink with the root of the units; None where the effect lies on the edge
+    itself, where there is no interval, or where it excludes the printed effect.
     """
     if evidence.n is None or evidence.low is None or evidence.estimate is None:
         return None
-    low, high = _ends(evidence)
+    if excludes_printed(evidence, contradicted_if):
+        return None
     effect = evidence.estimate if evidence.printed is None else evidence.printed
     allowed = Allowed.parse(contradicted_if)
+    level = 0.95 if effect in allowed else 0.99
+    low, high = _ends(evidence) if effect in allowed else _wide_ends(evidence)
     gap = min(abs(effect - edge) for edge in (allowed.low, allowed.high))
     if gap <= 1e-9 * max(1.0, abs(effect)) or high == low:
         return None
-    return units_to_decide(evidence.n, low, high, gap, power=power)
+    return units_to_decide(evidence.n, low, high, gap, level=level, power=power)
 
 
 def stated(paper: str) -> pd.DataFrame:
     """Claims of a paper by name, as `STATED`.
 
-    An unknown kind, a claim named twice or a finding without its quote is refused.
+    An unknown kind, a claim named twice, or a finding without its quote or without what it is about
+    is refused.
     """
     table = read_columns(project.data("published", paper, "claims.csv"), STATED)
     for row in table.itertuples():
@@ -190,6 +315,8 @@ def stated(paper: str) -> pd.DataFrame:
             raise ValueError(f"{claim} is of kind {row.kind!r}; there are {', '.join(KINDS)}")
         if row.kind == "finding" and not (row.quote and row.place):
             raise ValueError(f"{claim} is a finding: it needs the paper's words and their place")
+        if (row.kind == "finding" or row.about) and row.about not in ABOUT:
+            raise ValueError(f"{claim} is about {row.about!r}; there are {', '.join(ABOUT)}")
         Allowed.parse(str(row.contradicted_if))
     repeated = table["claim"].duplicated()
     if repeated.any():
@@ -197,8 +324,13 @@ def stated(paper: str) -> pd.DataFrame:
     return table.set_index("claim")
 
 
-def judged(paper: str, name: str, evidence: Evidence) -> dict[str, Any]:
-    """A claim of a paper with its evidence and verdict, as a manifest keeps it."""
+def judged(paper: str, name: str, evidence: Evidence, data: str = "") -> dict[str, Any]:
+    """A claim of a paper with its evidence and verdict, as a manifest keeps it.
+
+    ``data``: what the evidence was computed on, in words; `OWN_DATA` or `PRINTED_NUMBERS` where it
+    is the paper's. Anything else is a stand-in: it cannot test what is said of named systems, and
+    what it can test it tests for a reason, which stands with the claim.
+    """
     claims = stated(paper)
     if name not in claims.index:
         raise ValueError(
@@ -206,6 +338,9 @@ def judged(paper: str, name: str, evidence: Evidence) -> dict[str, Any]:
             f"there are {', '.join(claims.index)}"
         )
     words = claims.loc[name].to_dict()
+    if words["kind"] == "consistency":
+        data = data or PRINTED_NUMBERS
+    _check_data(f"claim {name} of {paper}", words, evidence, data)
     judgement = verdict(evidence, words["contradicted_if"])
     needed = None
     if judgement == "undecided":
@@ -214,9 +349,30 @@ def judged(paper: str, name: str, evidence: Evidence) -> dict[str, Any]:
         "name": name,
         **words,
         **asdict(evidence),
+        "data": data,
+        "basis": "recomputed" if data in (OWN_DATA, PRINTED_NUMBERS) else "replica",
         "verdict": judgement,
         "n_needed": needed,
     }
+
+
+def _check_data(claim: str, words: Mapping[str, Any], evidence: Evidence, data: str) -> None:
+    """Refuse a claim without its data, or one that its data cannot test."""
+    if not data:
+        raise ValueError(
+            f"{claim}: say on which data it is judged, or claims.OWN_DATA or claims.PRINTED_NUMBERS"
+        )
+    if data in (OWN_DATA, PRINTED_NUMBERS) or evidence.estimate is None:
+        return
+    if words["about"] == NAMED_SYSTEMS:
+        raise ValueError(
+            f"{claim} is about {NAMED_SYSTEMS}, and cannot be judged on {data}: "
+            "give evidence without an estimate, with the reason"
+        )
+    if not words["stand_in"]:
+        raise ValueError(
+            f"{claim}: data/published says under stand_in why it can be tested on {data}"
+        )
 
 
 def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
@@ -231,10 +387,11 @@ def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
                 row["artefact"] = artefact
                 row["claim"] = claim["statement"]
                 row["evidence"] = claim["said"]
-                row["data"] = _data(claim["kind"], claim["data"] or record["data"])
                 row["notebook"] = manifest["notebook"]
+                row["p_value"] = p_value(_evidence_of(claim), claim["contradicted_if"])
                 rows.append(row)
     table = pd.DataFrame(rows, columns=COLUMNS)
+    table["survives_holm"] = _survivors(table)
     table = table.astype({"n": "Int64", "n_needed": "Int64"})
     return table.sort_values(["paper", "artefact"], kind="stable")
 
@@ -250,29 +407,127 @@ def read(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _data(kind: str, data: str) -> str:
-    """What a claim was judged on, in words."""
-    if kind == "consistency":
-        return "printed numbers"
-    return data or "the paper's own data"
+def _evidence_of(claim: Mapping[str, Any]) -> Evidence:
+    """The evidence of a claim, from a manifest or a row of ``claims.csv``."""
+    numbers = {name: claim[name] for name in ("estimate", "low", "high", "n", "printed")}
+    said = claim["said"] if "said" in claim else claim["evidence"]
+    return Evidence(said, **numbers, reason=claim["reason"])
+
+
+def _survivors(table: pd.DataFrame) -> pd.Series:
+    """For each contradicted claim with an interval, whether Holm's correction leaves it so.
+
+    The correction is over all claims of the paper that have an interval: ``yes``, ``no``, or empty.
+    """
+    survives = pd.Series("", index=table.index)
+    for _, rows in table[table["p_value"].notna()].groupby("paper"):
+        p_values = corrected(rows["p_value"].astype(float), "holm")
+        is_contradicted = rows["verdict"] == "contradicted"
+        is_below = pd.Series(p_values <= FAMILY_ERROR, index=rows.index)
+        answers = is_below.map({True: "yes", False: "no"})
+        survives[rows.index] = answers.where(is_contradicted, "")
+    return survives
+
+
+def by_sentence(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Findings joined by the sentence of the paper that they test, and by what they rest on.
+
+    A sentence is contradicted where one of its claims is, holds where all that can be tested hold,
+    and is otherwise undecided; it is not testable where none of them is. Each has ``paper, quote,
+    basis, verdict, claims``.
+    """
+    claims_of: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["kind"] == "finding":
+            key = (row["paper"], row["quote"], row["basis"])
+            claims_of.setdefault(key, []).append(row)
+    sentences = []
+    for (paper, quote, basis), of_sentence in claims_of.items():
+        verdicts = {row["verdict"] for row in of_sentence}
+        sentences.append(
+            {
+                "paper": paper,
+                "quote": quote,
+                "basis": basis,
+                "verdict": _joined(verdicts),
+                "claims": of_sentence,
+            }
+        )
+    return sentences
+
+
+def _joined(verdicts: set[str]) -> str:
+    """The verdict on a sentence of which several claims were judged."""
+    if "contradicted" in verdicts:
+        return "contradicted"
+    tested = verdicts - {"not testable"}
+    if not tested:
+        return "not testable"
+    return "holds" if tested == {"holds"} else "undecided"
+
+
+def counts(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """How many sentences of the papers have each verdict, by paper and by what it rests on.
+
+    Columns ``paper, basis, verdict, sentences``; a paper, basis or verdict ``all`` is over all of
+    them, and counts a sentence once that was judged on both.
+    """
+    sentences = pd.DataFrame(by_sentence(rows), columns=["paper", "quote", "basis", "verdict"])
+    table = []
+    for paper in [*dict.fromkeys(sentences["paper"]), "all"]:
+        of_paper = sentences if paper == "all" else sentences[sentences["paper"] == paper]
+        for basis in [*BASES, "all"]:
+            of_basis = of_paper if basis == "all" else of_paper[of_paper["basis"] == basis]
+            distinct = of_basis.drop_duplicates(["paper", "quote"])
+            if basis != "all":
+                for name in VERDICTS:
+                    number = int((distinct["verdict"] == name).sum())
+                    table.append((paper, basis, name, number))
+            table.append((paper, basis, "all", len(distinct)))
+    return pd.DataFrame(table, columns=["paper", "basis", "verdict", "sentences"])
+
+
+def by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """What chance alone would contradict, and what it did not.
+
+    ``intervals``: claims with an interval; ``expected``: how many of them chance contradicts at
+    most, were each true and on the edge of its criterion; ``contradicted`` of them, and
+    ``survive`` Holm's correction.
+    """
+    with_interval = [row for row in rows if row["p_value"] is not None]
+    contradicted = [row for row in with_interval if row["verdict"] == "contradicted"]
+    return {
+        "intervals": len(with_interval),
+        # half of the 1 % that an interval of 99 % misses lies on the contradicting side
+        "expected": 0.005 * len(with_interval),
+        "contradicted": len(contradicted),
+        "survive": sum(row["survives_holm"] == "yes" for row in contradicted),
+    }
 
 
 def as_words(claim: Mapping[str, Any]) -> str:
     """The numbers behind a verdict, and for an undecided one what would decide it."""
-    if claim["estimate"] is None:
-        return f"{claim['said']}: {claim['reason']}"
-    words = f"{claim['said']}: {claim['estimate']:.4g}"
-    if claim["low"] is not None:
-        words += f" [{claim['low']:.4g}, {claim['high']:.4g}]"
-    if claim["n"] is not None:
-        words += f", n = {claim['n']:,.0f}"
-    if claim["printed"] is not None:
-        words += f"; printed {claim['printed']:.4g}"
-    sign, _, edge = claim["contradicted_if"].partition(" ")
+    evidence = _evidence_of(claim)
+    if evidence.estimate is None:
+        return f"{evidence.said}: {evidence.reason}"
+    words = f"{evidence.said}: {evidence.estimate:.4g}"
+    criterion = claim["contradicted_if"]
+    if evidence.low is not None:
+        low, high, level = deciding_ends(evidence, criterion)
+        words += f" [{low:.4g}, {high:.4g}]"
+        if level > 0.95:
+            words += f" ({level:.0%})"
+    if evidence.n is not None:
+        words += f", n = {evidence.n:,.0f}"
+    if evidence.printed is not None:
+        words += f"; printed {evidence.printed:.4g}"
+    sign, _, edge = criterion.partition(" ")
     words += f"; contradicted {_SIGNS.get(sign, sign)} {edge}"
-    if claim["reason"]:
-        words += f"; no interval: {claim['reason']}"
+    if evidence.reason:
+        words += f"; no interval: {evidence.reason}"
+    if claim["verdict"] == "undecided" and excludes_printed(evidence, criterion):
+        words += "; the printed effect is excluded"
     if claim["n_needed"]:
-        effect = "the effect found" if claim["printed"] is None else "the printed effect"
-        words += f"; with n = {claim['n_needed']:,.0f} {effect} would be decided four times in five"
+        effect = "the effect seen" if evidence.printed is None else "the printed effect"
+        words += f"; 80 % power for {effect} needs n = {claim['n_needed']:,.0f}"
     return words

@@ -11,15 +11,18 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise_compendium.claims import table_of
+from equipoise_compendium.claims import BASES, VERDICTS, by_sentence, read, table_of
+from equipoise_compendium.claims import counts as counts_of_sentences
 from equipoise_compendium.printed import artefacts
 from equipoise_compendium.shown import markdown_cell, markdown_row
 from equipoise_compendium.writing import write_csv
 
 STATUS_MEANINGS = {
     "exact": "every printed cell equals ours at the printed precision",
-    "explained": "some cells differ, each with its reason",
-    "derived": "computed from, or compared with, other printed numbers",
+    "explained": "some cells differ, each with its proved reason",
+    "differs": "some cells differ, and the reason of at least one is likely but not proved",
+    "derived": "computed from other printed numbers, and compared with printed cells",
+    "illustration": "drawn again; it prints no cell that could be compared",
     "replica": "computed on other, named data; the paper's findings are judged there",
     "kept": "regenerated earlier; its data cannot be reached now",
     "absent": "not regenerated, with the reason",
@@ -27,13 +30,12 @@ STATUS_MEANINGS = {
 """What each status says, from the highest."""
 STATUSES = tuple(reversed(STATUS_MEANINGS))
 """Statuses of an artefact, from the lowest: a step to the left is a fall."""
-JUDGED = {
-    "held": "holds",
-    "contradicted": "contradicted",
-    "undecided": "undecided",
-    "not_testable": "not testable",
+COUNTED = {
+    f"{verdict} {basis}".replace(" ", "_"): (verdict, basis)
+    for verdict in VERDICTS
+    for basis in BASES
 }
-"""Columns that count the findings of an artefact, with the verdict they count."""
+"""Columns that count findings by sentence: the verdict, and what it rests on."""
 _NOTHING: dict[str, Any] = {
     "data": "",
     "cells": 0,
@@ -46,8 +48,12 @@ _NOTHING: dict[str, Any] = {
 
 def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str, str]:
     """What the ledger says of an artefact that a notebook reports."""
-    findings = [claim for claim in record["claims"] if claim["kind"] == "finding"]
-    verdicts = Counter(claim["verdict"] for claim in findings)
+    paper = record.get("artefact", "").partition("/")[0]
+    findings = [
+        dict(claim, paper=paper) for claim in record["claims"] if claim["kind"] == "finding"
+    ]
+    sentences = by_sentence(findings)
+    counts = Counter((sentence["verdict"], sentence["basis"]) for sentence in sentences)
     remarks = [record["note"]]
     for reason, count in Counter(each["reason"] for each in record["differences"]).items():
         remarks.append(f"{count} cell{'s' if count > 1 else ''}: {reason}")
@@ -61,8 +67,8 @@ def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str,
         "cells": str(record["cells"] or ""),
         "differing": str(len(record["differences"])) if record["cells"] else "",
         "largest_difference": "" if record["largest"] is None else f"{record['largest']:.2g}",
-        "findings": str(len(findings) or ""),
-        **{column: str(verdicts[name] or "") for column, name in JUDGED.items()},
+        "findings": str(len({claim["quote"] for claim in findings}) or ""),
+        **{column: str(counts[key] or "") for column, key in COUNTED.items()},
         "remarks": "; ".join(filter(None, remarks)),
         "files": " ".join(f"{notebook}/{file}" for file in record["files"]),
     }
@@ -70,7 +76,22 @@ def _entry(notebook: str, record: Mapping[str, Any], *, kept: bool) -> dict[str,
 
 def verdicts(row: Mapping[str, str]) -> str:
     """The verdicts on the findings of an artefact, counted in words."""
-    return ", ".join(counted(row[column], name) for column, name in JUDGED.items() if row[column])
+    counts = {key: int(row[column] or 0) for column, key in COUNTED.items()}
+    return in_words(counts)
+
+
+def in_words(counts: Mapping[tuple[str, str], int]) -> str:
+    """How many findings have each verdict, those from the paper's own numbers apart."""
+    parts = []
+    for basis in BASES:
+        of_basis = [
+            counted(counts[verdict, basis], verdict)
+            for verdict in VERDICTS
+            if counts.get((verdict, basis))
+        ]
+        if of_basis:
+            parts.append(f"{basis}: {', '.join(of_basis)}")
+    return "; ".join(parts)
 
 
 def counted(count: object, verdict: str) -> str:
@@ -122,24 +143,25 @@ class Ledger:
         return cls(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False))
 
     def write(self, folder: Path) -> None:
-        """Write ``ledger.csv``, ``ledger.md`` and ``claims.csv``."""
+        """Write ``ledger.csv``, ``ledger.md``, ``claims.csv`` and the counts of its verdicts."""
         write_csv(self.table, folder / "ledger.csv")
         write_csv(self.claims, folder / "claims.csv")
+        counts = counts_of_sentences(read(folder / "claims.csv"))
+        write_csv(counts, folder / "verdicts.csv")
         (folder / "ledger.md").write_text(self.markdown(), encoding="utf-8")
 
     def markdown(self) -> str:
         """The ledger as a Markdown page: counts, then a table a paper with links to the files."""
         counts = self.table["status"].value_counts()
         statuses = [f"{counts[name]} {name}" for name in STATUS_MEANINGS if name in counts]
-        findings = []
-        for column, name in JUDGED.items():
-            total = pd.to_numeric(self.table[column]).sum()
-            findings.append(counted(f"{total:.0f}", name))
+        totals = {}
+        for column, key in COUNTED.items():
+            totals[key] = int(pd.to_numeric(self.table[column]).sum())
         lines = [
             "# Ledger\n\n",
             f"{len(self.table)} tables and figures of four papers: {', '.join(statuses)}.\n\n",
-            f"Findings of the papers: {', '.join(findings)}; ",
-            "each is on its own line of [claims.csv](claims.csv).\n\n",
+            f"Findings of the papers, a sentence of an artefact each: {in_words(totals)}. ",
+            "Each claim is on its own line of [claims.csv](claims.csv).\n\n",
         ]
         lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
         for paper, rows in self.table.groupby("paper", sort=False):

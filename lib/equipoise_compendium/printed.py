@@ -103,7 +103,7 @@ class Difference:
 
     ``row`` joins the values of the key columns by spaces. ``ours`` is at full precision, empty
     where there is no value; ``reason`` is that of the paper's ``explanations.csv``, empty where
-    nobody has given one.
+    nobody has given one, and ``proved`` whether it is proved or only likely.
     """
 
     row: str
@@ -111,6 +111,7 @@ class Difference:
     printed: str
     ours: str
     reason: str
+    proved: bool
 
 
 @dataclass(frozen=True)
@@ -157,13 +158,16 @@ def _chosen(
     return printed
 
 
-def _reasons(against: str) -> dict[tuple[str, str], str]:
-    """The reasons that the paper's ``explanations.csv`` gives, by row and column of a table."""
+def _reasons(against: str) -> dict[tuple[str, str], tuple[str, bool]]:
+    """The reasons in the paper's ``explanations.csv``, by row and column, and which are proved."""
     paper = against.partition("/")[0]
     path = project.data("published", paper, "explanations.csv")
-    table = read_columns(path, ["artefact", "row", "column", "reason"])
-    of_table = table[table["artefact"] == against]
-    reasons: dict[tuple[str, str], str] = of_table.set_index(["row", "column"])["reason"].to_dict()
+    table = read_columns(path, ["artefact", "row", "column", "reason", "proved"])
+    reasons = {}
+    for cell in table[table["artefact"] == against].itertuples():
+        if cell.proved not in ("yes", "no"):
+            raise ValueError(f"{path}: {against}, {cell.row}, {cell.column}: proved is yes or no")
+        reasons[str(cell.row), str(cell.column)] = str(cell.reason), cell.proved == "yes"
     return reasons
 
 
@@ -212,6 +216,7 @@ def compare(
             if parsed.number is not None and number is not None:
                 largest = max(largest or 0.0, abs(number - parsed.number))
             if not parsed.agrees(value, text, allowed):
-                reason = reasons.get((label, column), "")
-                differences.append(Difference(label, column, text, raw(value), reason))
+                reason, is_proved = reasons.get((label, column), ("", False))
+                difference = Difference(label, column, text, raw(value), reason, is_proved)
+                differences.append(difference)
     return Comparison(against, ours, printed, compared_cells, tuple(differences), largest)

@@ -14,6 +14,7 @@ import html
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,8 +27,8 @@ from matplotlib.figure import Figure
 
 from equipoise.problems import plain
 from equipoise_compendium import plots, project
-from equipoise_compendium.claims import VERDICTS, Evidence, judged
-from equipoise_compendium.ledger import counted
+from equipoise_compendium.claims import Evidence, by_sentence, judged
+from equipoise_compendium.ledger import in_words
 from equipoise_compendium.printed import Comparison, artefacts, compare
 from equipoise_compendium.provenance import (
     REPORT_FOLDER_VARIABLE,
@@ -203,14 +204,15 @@ class Report:
         self._record(name, basis, data, note, [file], None)
         return shown
 
-    def claim(self, name: str, evidence: Evidence) -> Shown:
+    def claim(self, name: str, evidence: Evidence, data: str = "") -> Shown:
         """Judge a claim of ``data/published/<paper>/claims.csv`` by the evidence.
 
-        ``name`` is such as ``thesis/2.2-stems``. The artefact that it rests on has been reported. A
-        variant judges nothing.
+        ``name`` is such as ``thesis/2.2-stems``. ``data`` says in words what the evidence was
+        computed on: `OWN_DATA`, `PRINTED_NUMBERS` (which a consistency claim has by itself), or a
+        stand-in. The artefact that it rests on has been reported. A variant judges nothing.
         """
         paper, _, claim = name.partition("/")
-        record = judged(paper, claim, evidence)
+        record = judged(paper, claim, evidence, data)
         artefact = f"{paper}/{record['artefact']}"
         if artefact not in self._records:
             raise ValueError(
@@ -300,7 +302,12 @@ class Report:
             differences = [asdict(difference) for difference in comparison.differences]
         status: str = basis
         if basis == "recomputed":
-            status = "explained" if differences else "exact"
+            is_proved = all(difference["proved"] for difference in differences)
+            status = "exact"
+            if differences:
+                status = "explained" if is_proved else "differs"
+        elif basis == "derived" and comparison is None:
+            status = "illustration"
         self._records[name] = {
             "artefact": name,
             "status": status,
@@ -317,5 +324,6 @@ class Report:
 
 def _counted_findings(claims: Sequence[Mapping[str, Any]]) -> str:
     """How many findings have each verdict, in words."""
-    verdicts = [claim["verdict"] for claim in claims if claim["kind"] == "finding"]
-    return ", ".join(counted(verdicts.count(name), name) for name in VERDICTS if name in verdicts)
+    # by_sentence() tells sentences of two papers apart; here all are of one artefact
+    sentences = by_sentence([dict(claim, paper="") for claim in claims])
+    return in_words(Counter((sentence["verdict"], sentence["basis"]) for sentence in sentences))
