@@ -157,6 +157,31 @@ def test_what_a_line_names(line: str, counts: tuple[int, ...]) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "unlisted"),
+    [
+        ("Donald Knuth", 0),
+        ("Donald E. Knuth", 0),
+        ("Donald Ervin Knuth", 0),
+        ("donald e. ervin knuth (1974)", 0),
+        ("Donald Duck and Daniel Knuth", 1),
+        ("Donald and Jill Knuth", 1),
+        ("Donald one two three Knuth", 1),
+        ("Knuth, Donald", 1),
+        ("The Matrix", 0),
+        ("The Last Matrix", 1),
+        ("Back to the Future", 0),
+        ("Back to the Bright Future", 1),
+    ],
+)
+def test_middle_names_do_not_make_a_name_another(line: str, unlisted: int) -> None:
+    turns = pd.DataFrame({"run": ["a-1"], "topic": "T", "turn": 1, "system": f"{line} https://a/1"})
+    known = pd.DataFrame(
+        {"topic": "T", "name": ["Donald Knuth", "The Matrix", "Back to the Future"]}
+    )
+    assert count_names(turns, known.assign(url="")).loc[0, "unlisted"] == unlisted
+
+
 def test_the_last_line_of_an_answer_that_was_cut_off_is_left_out() -> None:
     text = "Tenet: https://imdb.com/title/tt1\nAmelie: https://imdb.com/ti"
     known = pd.DataFrame(

@@ -126,3 +126,21 @@ def test_prompts_are_those_that_the_thesis_prints() -> None:
     folder = project.root() / "data" / "studies" / "satisfaction"
     for name in ("few-shot", "counterfactual"):
         assert " ".join((folder / f"{name}-prompt.txt").read_text().split()) in text
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("gfrc", "000"), ("permutations", "002"), ("gfrc2", "003")]
+)
+def test_quotes_are_words_of_their_paper(name: str, number: str) -> None:
+    """Formulas, quotation marks and breaks of pages are garbled in the texts, so not every word."""
+    text = plain_words(paper(number))
+    for claim, quote in stated(name)["quote"].items():
+        words = plain_words(quote).split()
+        runs = [" ".join(words[place : place + 3]) for place in range(max(1, len(words) - 2))]
+        stands = [run in text for run in runs if run]
+        assert not stands or sum(stands) >= 0.5 * len(stands), claim
+
+
+def plain_words(text: str) -> str:
+    joined = re.sub(r"-\s*\n", "-", text)
+    return " ".join(re.findall(r"[a-z0-9%.]+", joined.lower()))

@@ -102,6 +102,29 @@ def order_randomisation(
     return float(statistic[0]), _share_as_large(statistic)
 
 
+def with_systems_exchanged(values: Floats, rng: np.random.Generator, *, draws: int) -> Floats:
+    """Scores shaped (conversations, systems), the systems of each conversation in random places.
+
+    Returns them shaped (draws, conversations, systems).
+    """
+    return rng.permuted(np.tile(values, (draws, 1, 1)), axis=2)
+
+
+def exchange_ratios(values: Floats, rng: np.random.Generator, *, draws: int) -> Floats:
+    """F of model against topic x model as it is, and then with the systems exchanged at random.
+
+    ``values``: shaped (conversations, systems). Returns draws + 1 numbers.
+    """
+    topics = len(values)
+    centred = values - values.mean(axis=1, keepdims=True)
+    exchanged = with_systems_exchanged(centred, rng, draws=draws)
+    observed_and_drawn = np.concatenate([centred[np.newaxis], exchanged])
+    of_model = topics * (observed_and_drawn.mean(axis=1) ** 2).sum(axis=1)
+    of_interaction = (centred**2).sum() - of_model
+    ratios: Floats = of_model / of_interaction * (topics - 1)
+    return ratios
+
+
 def model_randomisation(
     means: pd.DataFrame, rng: np.random.Generator, *, draws: int = 9999
 ) -> tuple[float, float]:
@@ -113,15 +136,8 @@ def model_randomisation(
     ``means``: columns run, topic, value, one row a system and conversation.
     """
     wide = means.pivot_table(index="topic", columns="run", values="value", sort=False)
-    values = wide.to_numpy(dtype=np.float64)
-    topics = len(values)
-    centred = values - values.mean(axis=1, keepdims=True)
-    exchanged = rng.permuted(np.tile(centred, (draws, 1, 1)), axis=2)
-    observed_and_drawn = np.concatenate([centred[None], exchanged])
-    of_model = topics * (observed_and_drawn.mean(axis=1) ** 2).sum(axis=1)
-    of_interaction = (centred**2).sum() - of_model
-    statistic = of_model / of_interaction * (topics - 1)
-    return float(statistic[0]), _share_as_large(statistic)
+    ratios = exchange_ratios(wide.to_numpy(dtype=np.float64), rng, draws=draws)
+    return float(ratios[0]), _share_as_large(ratios)
 
 
 def variance_components(table: pd.DataFrame, orders: int, systems: int) -> pd.DataFrame:

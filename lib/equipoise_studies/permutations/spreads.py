@@ -45,15 +45,12 @@ def steadier(exact: pd.DataFrame, *, relative: bool = False) -> Evidence:
     return Evidence(statement, *interval(gain), n=len(gain))
 
 
-def falls(exact: pd.DataFrame, scripts: pd.DataFrame, said: str, data: str) -> Evidence:
-    """Mean over all valid orders minus the script, mean of the systems.
-
-    ``data``: the collection, in words.
-    """
+def falls(exact: pd.DataFrame, scripts: pd.DataFrame, said: str) -> Evidence:
+    """Mean over all valid orders minus the script, mean of the systems."""
     means = _topics_by_runs(exact, "mean")
     script = _topics_by_runs(scripts, "value").loc[means.index, means.columns]
     change = (means - script).mean(axis=1).to_numpy()
-    return Evidence(said, *interval(change), n=len(change), data=data)
+    return Evidence(said, *interval(change), n=len(change))
 
 
 def coverage(predictions: pd.DataFrame, prediction: str) -> Evidence:

@@ -340,3 +340,11 @@ def smallest_lead(scores: pd.DataFrame, first: str, second: str) -> Evidence:
     lead = (wide[first] - wide[second]) / wide[second]
     statement = f"smallest lead of {first}, relative, with the stop model {lead.idxmin()}"
     return Evidence(statement, lead.min(), reason=WHOLE)
+
+
+def stop_models_ahead(scores: pd.DataFrame, first: str, second: str) -> Evidence:
+    """Under how many stop models the first run is ahead in GFRC2, the paper's among them."""
+    wide = scores.pivot_table(index="stop model", columns="run", values="GFRC2")
+    is_ahead = wide[first] - wide[second] > _ROUNDING
+    statement = f"stop models of {len(wide)} under which {first} is ahead"
+    return Evidence(statement, float(is_ahead.sum()), n=len(wide), reason=WHOLE)

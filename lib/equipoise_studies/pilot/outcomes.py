@@ -21,6 +21,9 @@ from equipoise.problems import need_columns
 from equipoise.statistics import compare_pairs, resampled
 
 _URL = re.compile(r"(?:https?://|\bwww\.)[^\s<>()\[\]\"']+", re.IGNORECASE)
+_ARTICLES = ("a", "an", "the")
+_JOINING = "and|or|with|by"
+"""Words that stand between two people, not between the names of one."""
 _TRIAL = r"^(.*?)(?:-(\d+))?$"
 
 
@@ -140,6 +143,15 @@ def _words(text: str) -> str:
     return f" {' '.join(words)} "
 
 
+def _pattern(name: str) -> re.Pattern[str]:
+    """What finds a name in `_words`, with up to two middle names where it has none."""
+    words = _words(name).split()
+    between = " "
+    if len(words) == 2 and words[0] not in _ARTICLES:
+        between = rf"(?: (?!(?:{_JOINING}) )\w+){{0,2}} "
+    return re.compile(f" {between.join(words)} ")
+
+
 def _address(url: str) -> str:
     """What of an address tells pages apart."""
     decoded = unquote(url.rstrip(".,:;!?"))
@@ -154,7 +166,8 @@ def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     ``turns`` has the columns run, topic, turn, system, and perhaps finish: the last line of an
     answer that was cut off (``length``) is left out. ``known`` has topic, name and url, the latter
     empty where no address is known. A line with an address names what the list has for its topic,
-    if the words of such a name stand in it, or in a line without address before it. Columns are
+    if the words of such a name stand in it, or in a line without address before it; a name of two
+    words may have one or two middle names there, as Donald E. Knuth for Donald Knuth. Columns are
     run, topic, named (lines with an address), unlisted (those without a name of the list),
     addresses (of topics that have any in the list), unlisted_addresses (not in the list) and wrong
     (those of another name). Only topics of the list are counted. Nothing is asked of the network.
@@ -163,7 +176,7 @@ def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     need_columns(known, ["topic", "name", "url"])
     listed = {}
     for topic, part in known.groupby("topic", sort=False):
-        names = [_words(name) for name in part["name"]]
+        names = [_pattern(name) for name in part["name"]]
         pages = [_address(url) for url in part["url"]]
         listed[str(topic)] = list(zip(names, pages, strict=True))
     _judge_topics(turns, list(listed))
@@ -195,7 +208,7 @@ def _without_cut_lines(turns: pd.DataFrame) -> pd.Series:
     return turns["system"].mask(turns["finish"] == "length", without_last_line)
 
 
-def _counts(lines: list[str], listed: list[tuple[str, str]]) -> dict[str, int]:
+def _counts(lines: list[str], listed: list[tuple[re.Pattern[str], str]]) -> dict[str, int]:
     """What `count_names` counts, of one conversation; ``listed``: names and pages of its topic."""
     listed_pages = {page for _, page in listed} - {""}
     counts = dict.fromkeys(["named", "unlisted", "addresses", "unlisted_addresses", "wrong"], 0)
@@ -206,7 +219,7 @@ def _counts(lines: list[str], listed: list[tuple[str, str]]) -> dict[str, int]:
         # A name may stand in the line before, if that has no address of its own.
         text = line if _URL.search(line_before) else f"{line_before} {line}"
         words = _words(_URL.sub(" ", text))
-        pages_of_names = {page for name, page in listed if name in words}
+        pages_of_names = {page for name, page in listed if name.search(words)}
         counts["named"] += 1
         counts["unlisted"] += not pages_of_names
         if not listed_pages:
