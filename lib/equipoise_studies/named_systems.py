@@ -24,7 +24,7 @@ def _without_number(evidence: Evidence) -> Evidence:
     return Evidence(evidence.said, printed=evidence.printed, reason=reason)
 
 
-def testable(
+def judgeable(
     paper: str, evidence: Mapping[str, Evidence], config: ChapterConfig
 ) -> dict[str, Evidence]:
     """Evidence by claim; in a replica a finding about named systems has no number, but a reason."""

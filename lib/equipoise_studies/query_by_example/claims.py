@@ -2,7 +2,7 @@
 
 A facet's rankings are those of its paper, so a paper is drawn with all of its facets. What the
 thesis prints of the same difference is the mean over its four tasks. Findings about the thesis's
-own rankers are given here for whatever ranks; `equipoise_studies.named_systems.testable` leaves
+own rankers are given here for whatever ranks; `equipoise_studies.named_systems.judgeable` leaves
 out those that stand-ins cannot test.
 """
 
