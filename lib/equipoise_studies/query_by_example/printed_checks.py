@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from string import ascii_lowercase
 
 import numpy as np
 import pandas as pd
@@ -39,7 +41,7 @@ def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats
 
 def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = QUERIES) -> pd.DataFrame:
     """How often each relation holds: ``check, cells, hold``; ``queries``: about so many a task."""
-    numbers = {number: _numbers(table) for number, table in printed.items()}
+    numbers = {number: numbers_of(table) for number, table in printed.items()}
     by_model = {number: numbers[number].droplevel("row") for number in (1, 2, 3)}
 
     mixed = by_model[3].loc[_MIXTURES].to_numpy()
@@ -69,7 +71,7 @@ def printed_checks(printed: Mapping[int, pd.DataFrame], queries: int = QUERIES) 
     return pd.DataFrame(rows, columns=["check", "cells", "hold"])
 
 
-def _numbers(table: pd.DataFrame) -> pd.DataFrame:
+def numbers_of(table: pd.DataFrame) -> pd.DataFrame:
     """Cells of a printed table as numbers, per cent without its sign, by its first two columns."""
     cells = table.set_index(list(table.columns[:2])).filter(regex="MAP|nDCG")
     return cells.replace("%", "", regex=True).astype(float)
@@ -79,3 +81,12 @@ def _repeated(table: pd.DataFrame, repeating: pd.DataFrame) -> Booleans:
     """Which cells of the rows that stand in two tables are equal."""
     rows = table.index.intersection(repeating.index)
     return table.loc[rows].to_numpy() == repeating.loc[rows].to_numpy()
+
+
+def marked_above(text: str) -> set[str]:
+    """The rows that a printed cell is marked as better than: ``a-gij`` names a to g, i and j."""
+    letters = set()
+    for first, last in re.findall(r"([a-z])(?:-([a-z]))?", text):
+        start = ascii_lowercase.index(first)
+        letters |= set(ascii_lowercase[start : ascii_lowercase.index(last or first) + 1])
+    return letters

@@ -39,8 +39,9 @@ def of_readings(shares: pd.DataFrame) -> list[str]:
             "doubt."
         ]
     overall = (
-        "Of {read} swapped responses read, {no} do not turn the user's mind ({share:.0%}, 95% "
-        "interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
+        "Of {read} swapped responses that one language model assistant read, {no} do not turn the "
+        "user's mind ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are "
+        "unclear."
     )
     of_collection = (
         "Of the {read} of {collection} that are shown as dissatisfied, {no} do not and {unclear} "
@@ -61,6 +62,13 @@ def of_sources(study: Study) -> str:
         about = source.about or f"item uss, {source.upstream}; parts of item asap"
         phrases.append(f"{name} ({about})")
     return " and ".join(phrases)
+
+
+def of_labelled(study: Study) -> str:
+    """What was written, and who labelled it, as the data of a claim."""
+    if study.writer is None:
+        return "no written responses"
+    return f"responses of {study.writer.about or study.writer.model}, labels of {study.writer.who}"
 
 
 def _of_agreement(name: str, annotations: Annotations) -> str:
@@ -211,9 +219,9 @@ def answer(
     ]
     if not shares.empty:
         doubt = (
-            "The replica's intervals hold the doubt about swapped responses: of {read} read, {no} "
-            "do not turn the user's mind ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and "
-            "{unclear} are unclear."
+            "The replica's intervals hold the doubt about swapped responses: of {read} that one "
+            "language model assistant read, {no} do not turn the user's mind ({share:.0%}, 95% "
+            "interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
         )
         sentences.append(_of_shares(shares, doubt, "all", "all"))
     return sentences

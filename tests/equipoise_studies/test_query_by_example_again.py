@@ -1,0 +1,254 @@
+"""Claims of chapter 2 computed again from the facts, by loops that share no code with the study."""
+
+import csv
+import gzip
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from equipoise_compendium import project
+from equipoise_compendium.claims import Evidence
+from notebook_evidence import evidence_of
+
+FACTS = project.root() / "data" / "facts" / "query_by_example"
+RECORDED = project.root() / "data" / "outputs" / "query_by_example" / "scores.csv.gz"
+RESAMPLES = 2000
+
+Facet = tuple[str, str]
+ByFacet = dict[Facet, float]
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Evidence]:
+    """What the notebook brings."""
+    return evidence_of("thesis_ch2_query_by_example", tmp_path_factory.mktemp("report"))[0]
+
+
+class Again:
+    """Average precision of rankings of CSFCube's candidates, a number a facet."""
+
+    def __init__(self) -> None:
+        self.grade: dict[Facet, dict[str, int]] = defaultdict(dict)
+        judgements = pd.read_parquet(FACTS / "judgements.parquet")
+        for task, query, document, grade in judgements.itertuples(index=False, name=None):
+            self.grade[task, query][document] = grade
+        self.fold_of: dict[Facet, str] = {}
+        with (FACTS / "splits.csv").open() as file:
+            for row in csv.DictReader(file):
+                if row["part"] == "test":
+                    self.fold_of[row["task"], row["query"]] = row["fold"]
+        self.recorded: dict[str, dict[Facet, dict[str, float]]] = defaultdict(dict)
+        with gzip.open(RECORDED, "rt") as file:
+            for row in csv.DictReader(file):
+                facet = row.pop("task"), row.pop("query")
+                document = row.pop("document")
+                for column, text in row.items():
+                    self.recorded[column].setdefault(facet, {})[document] = float(text)
+        self.lexical = self._lexical()
+
+    def _lexical(self) -> dict[str, dict[tuple[str, str], float]]:
+        """Scores of BM25 and the language model by query and document, for whole words."""
+        lengths: dict[tuple[str, str], int] = {}
+        table = pd.read_parquet(FACTS / "paper_lengths.parquet")
+        candidates = {document for grades in self.grade.values() for document in grades}
+        for row in table.to_dict("records"):
+            if row["document"] in candidates:
+                for analyser in ("SA", "STM1", "STM2"):
+                    lengths[analyser, row["document"]] = row[analyser]
+        totals: dict[str, int] = defaultdict(int)
+        for (analyser, _), length in lengths.items():
+            totals[analyser] += length
+        how_common = {}
+        statistics = pd.read_parquet(FACTS / "term_statistics.parquet")
+        for row in statistics.to_dict("records"):
+            how_common[row["analyser"], row["term"]] = row["documents"], row["occurrences"]
+
+        n = len(candidates)
+        scores: dict[str, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
+        shared = pd.read_parquet(FACTS / "shared_terms.parquet")
+        for analyser, query, document, term, in_query, count in shared.itertuples(
+            index=False, name=None
+        ):
+            if document not in candidates:
+                continue
+            documents, occurrences = how_common[analyser, term]
+            length = lengths[analyser, document]
+            rarity = math.log(1 + (n - documents + 0.5) / (documents + 0.5))
+            saturation = 2.75 * length / (totals[analyser] / n)  # b is 1
+            bm25 = in_query * rarity * count * 3.75 / (count + saturation)
+            share = (occurrences + 1) / (totals[analyser] + 1)
+            language = in_query * math.log(1 + 0.9 * count / length / (0.1 * share))
+            scores[f"BM25 {analyser}"][query, document] += bm25
+            scores[f"LM {analyser}"][query, document] += language
+        return scores
+
+    def scores(self, name: str) -> dict[Facet, dict[str, float]]:
+        if name in self.recorded:
+            return self.recorded[name]
+        sums = self.lexical[name]
+        return {
+            facet: {document: sums.get((facet[1], document), 0.0) for document in grades}
+            for facet, grades in self.grade.items()
+        }
+
+    def precision(self, facet: Facet, scores: dict[str, float]) -> float:
+        """Average precision, ties by document, descending; grades from 2 on are relevant."""
+        keys = [(np.float32(score), document) for document, score in scores.items()]
+        found, total = 0, 0.0
+        for rank, (_, document) in enumerate(sorted(keys, reverse=True), start=1):
+            if self.grade[facet][document] >= 2:
+                found += 1
+                total += found / rank
+        return total / found
+
+    def of(self, names: Iterable[str]) -> ByFacet:
+        """Mean over seeds."""
+        columns = [self.scores(name) for name in names]
+        return {
+            facet: sum(self.precision(facet, column[facet]) for column in columns) / len(columns)
+            for facet in self.grade
+        }
+
+
+@pytest.fixture(scope="module")
+def again() -> Again:
+    return Again()
+
+
+def resampled(
+    facets: Iterable[Facet], statistic: Callable[[list[Facet]], float]
+) -> tuple[float, float]:
+    """Ends of the percentile interval, papers drawn with all of their facets."""
+    by_paper: dict[str, list[Facet]] = defaultdict(list)
+    for facet in facets:
+        by_paper[facet[1]].append(facet)
+    papers, draw = sorted(by_paper), random.Random(11)  # noqa: S311
+    values = []
+    for _ in range(RESAMPLES):
+        drawn = [draw.choice(papers) for _ in papers]
+        values.append(statistic([facet for paper in drawn for facet in by_paper[paper]]))
+    values.sort()
+    return values[round(0.025 * RESAMPLES)], values[round(0.975 * RESAMPLES)]
+
+
+def compare(evidence: Evidence, estimate: float, ends: tuple[float, float]) -> None:
+    """The same estimate, and ends that differ by no more than other draws do."""
+    assert evidence.estimate == pytest.approx(estimate, abs=1e-6)
+    assert evidence.low is not None
+    assert evidence.high is not None
+    width = evidence.high - evidence.low
+    assert ends == pytest.approx((evidence.low, evidence.high), abs=0.12 * width)
+
+
+def mean(values: ByFacet, facets: Iterable[Facet]) -> float:
+    chosen = [values[facet] for facet in facets]
+    return sum(chosen) / len(chosen)
+
+
+@pytest.fixture(scope="module")
+def lexical(again: Again) -> dict[str, ByFacet]:
+    analysers = ("SA", "STM1", "STM2", "BERT-Token", "SciBERT-Token")
+    names = [f"{model} {analyser}" for model in ("LM", "BM25") for analyser in analysers]
+    return {name: again.of([name]) for name in names}
+
+
+def test_the_best_lexical_model(
+    evidence: dict[str, Evidence], again: Again, lexical: dict[str, ByFacet]
+) -> None:
+    def lead(facets: Iterable[Facet]) -> float:
+        drawn = list(facets)
+        others = [mean(lexical[name], drawn) for name in lexical if name != "BM25 STM2"]
+        return mean(lexical["BM25 STM2"], drawn) - max(others)
+
+    compare(evidence["thesis/2.2-stm2-best"], lead(again.grade), resampled(again.grade, lead))
+
+
+def test_bm25_above_the_language_model(
+    evidence: dict[str, Evidence], again: Again, lexical: dict[str, ByFacet]
+) -> None:
+    def lead(facets: Iterable[Facet]) -> float:
+        drawn = list(facets)
+        leads = [
+            mean(lexical[name], drawn) - mean(lexical[name.replace("BM25", "LM")], drawn)
+            for name in lexical
+            if name.startswith("BM25")
+        ]
+        return sum(leads) / 5
+
+    compare(evidence["thesis/2.2-bm25-above"], lead(again.grade), resampled(again.grade, lead))
+
+
+def test_word_pieces(
+    evidence: dict[str, Evidence], again: Again, lexical: dict[str, ByFacet]
+) -> None:
+    def lead(facets: Iterable[Facet]) -> float:
+        drawn = list(facets)
+        pieces = [mean(lexical[name], drawn) for name in lexical if "Token" in name]
+        words = [mean(lexical[name], drawn) for name in lexical if "Token" not in name]
+        return sum(pieces) / 4 - sum(words) / 6
+
+    compare(evidence["thesis/2.2-word-pieces"], lead(again.grade), resampled(again.grade, lead))
+
+
+def seeds(name: str) -> list[str]:
+    return [f"{name}.{seed}" for seed in range(1, 6)]
+
+
+def test_zero_shot(evidence: dict[str, Evidence], again: Again) -> None:
+    zero, tiny, small = (
+        again.of(names)
+        for names in (["tildev2_zero.1"], seeds("tildev2_tiny"), seeds("tildev2_minilm"))
+    )
+
+    def lead(facets: Iterable[Facet]) -> float:
+        drawn = list(facets)
+        return mean(zero, drawn) - (mean(tiny, drawn) + mean(small, drawn)) / 2
+
+    compare(evidence["thesis/2.1-zero-shot"], lead(again.grade), resampled(again.grade, lead))
+
+
+def standardised(scores: dict[str, float]) -> dict[str, float]:
+    middle = sum(scores.values()) / len(scores)
+    spread = math.sqrt(sum((score - middle) ** 2 for score in scores.values()) / len(scores))
+    return {document: (score - middle) / spread for document, score in scores.items()}
+
+
+def test_mixing_by_one_weight(evidence: dict[str, Evidence], again: Again) -> None:
+    bm25 = {facet: standardised(scores) for facet, scores in again.scores("BM25 STM2").items()}
+    curves: dict[str, list[ByFacet]] = {}
+    for ranker in ("tilde_minilm", "tildev2_minilm"):
+        sums: list[ByFacet] = [defaultdict(float) for _ in range(11)]
+        for column in seeds(ranker):
+            for facet, scores in again.scores(column).items():
+                other = standardised(scores)
+                for step in range(11):
+                    mixed = {
+                        document: step / 10 * bm25[facet][document] + (1 - step / 10) * score
+                        for document, score in other.items()
+                    }
+                    sums[step][facet] += again.precision(facet, mixed) / 5
+        curves[ranker] = sums
+
+    def gain(facets: Iterable[Facet]) -> float:
+        drawn = list(facets)
+        by_task: dict[str, list[Facet]] = defaultdict(list)
+        for facet in drawn:
+            by_task[facet[0]].append(facet)
+        total = 0.0
+        for curve in curves.values():
+            tuned = 0.0
+            for of_task in by_task.values():
+                for fold in ("fold1", "fold2"):
+                    dev = [facet for facet in of_task if again.fold_of[facet] != fold]
+                    test = [facet for facet in of_task if again.fold_of[facet] == fold]
+                    sums = [round(sum(values[facet] for facet in dev), 12) for values in curve]
+                    tuned += sum(curve[sums.index(max(sums))][facet] for facet in test)
+            total += tuned / len(drawn) - max(mean(curve[0], drawn), mean(curve[10], drawn))
+        return total / 2
+
+    compare(evidence["thesis/2.3-together"], gain(again.grade), resampled(again.grade, gain))

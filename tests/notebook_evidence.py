@@ -1,0 +1,34 @@
+"""The evidence that a notebook brings for its claims, without a kernel and without a report."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+
+from equipoise_compendium import project
+from equipoise_compendium.claims import Evidence
+from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
+from equipoise_compendium.report import Report
+
+
+def evidence_of(notebook: str, folder: Path) -> tuple[dict[str, Evidence], dict[str, Any]]:
+    """Evidence by claim (``paper/claim``), and the names that the notebook leaves behind."""
+    evidence: dict[str, Evidence] = {}
+
+    def claimed(_: Report, name: str, of_claim: Evidence, _data: str = "") -> None:
+        evidence[name] = of_claim
+
+    book = json.loads((project.root() / "notebooks" / f"{notebook}.ipynb").read_text("utf-8"))
+    names: dict[str, Any] = {"display": lambda *_: None}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(REPORT_FOLDER_VARIABLE, str(folder))
+        patch.setattr(Report, "claim", claimed)
+        patch.setattr(Report, "answer", lambda *_: None)
+        mpl.use("Agg")
+        for number, cell in enumerate(book["cells"]):
+            if cell["cell_type"] == "code":
+                source = "".join(cell["source"])
+                exec(compile(source, f"{notebook}, cell {number}", "exec"), names)  # noqa: S102
+    return evidence, names
