@@ -189,7 +189,7 @@ def _correctness() -> dict[str, Evidence]:
 def _unmarked_biases() -> Evidence:
     """How many printed CAB are not above zero with a mark of significance."""
     tables = [printed_table("thesis/table-5.3"), printed_table("thesis/table-5.5")]
-    cells = pd.concat(tables)[list(SCORES)].stack()
+    cells = pd.concat(tables).melt(value_vars=list(SCORES))["value"]
     is_marked = cells.str.endswith("†") & cells.str.startswith("+")
     statistic = f"number of {len(cells)} CAB of Tables 5.3 and 5.5 without a mark or not above zero"
     return Evidence(statistic, int((~is_marked).sum()), reason=PRINTED)

@@ -183,10 +183,10 @@ def moved_by_ties(ranges: pd.DataFrame, label: str, measure: str, run: str) -> E
 
 
 def clearest_reversal(scores: pd.DataFrame, label: str, measure: str, baseline: str) -> Evidence:
-    """How clearly two rankers but the baseline stand in one order by CRBO, in the other by fairness.
+    """How clearly two rankers stand in one order by CRBO and in the other by fairness.
 
-    Of two rankers the smaller of both leads, below zero where the orders agree; of all pairs the
-    greatest. Rankers that differ by chance alone are reversed somewhere too.
+    Of two rankers but the baseline the smaller of both leads, below zero where the orders agree; of
+    all pairs the greatest. Rankers that differ by chance alone are reversed somewhere too.
     """
     overlap = _by_run(scores, label, "CRBO").drop(columns=baseline)
     # only rankers of both worlds have CRBO
