@@ -78,6 +78,40 @@ def write_lists(path: Path, form: str, retriever: int = 0) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lists(form, retriever)))
 
 
+def pyserini_object(retriever: int) -> dict[str, Any]:
+    """Questions as Pyserini's convert_trec_run_to_dpr_retrieval_run --store-raw writes them."""
+    questions = {}
+    for number, line in enumerate(lists("dpr", retriever)):
+        contexts = []
+        for place, passage in enumerate(line["ctxs"]):
+            contexts.append(
+                {
+                    "docid": f"{number}-{place}",
+                    "score": f"{20 - place}.5",
+                    "text": f'"{passage["title"]}"\n{passage["text"]}',
+                    "has_answer": passage["has_answer"],
+                }
+            )
+        asked = {"question": line["question"], "answers": line["answers"], "contexts": contexts}
+        questions[str(number)] = asked
+    return questions
+
+
+def msmarco_columns() -> dict[str, Any]:
+    """Questions as MS MARCO QA is published: an object for each field."""
+    columns: dict[str, Any] = {"query": {}, "query_id": {}, "answers": {}, "passages": {}}
+    for number, line in enumerate(lists("ms-marco-qa", 0)):
+        for name, values in columns.items():
+            values[str(number)] = line[name]
+    # A question that nobody could answer has no relevant passage.
+    unanswered = {"passage_text": "Nothing of use.", "is_selected": 0}
+    columns["query"]["99"] = "who is it"
+    columns["query_id"]["99"] = 99
+    columns["answers"]["99"] = ["No Answer Present."]
+    columns["passages"]["99"] = [unanswered] * DEPTH
+    return columns
+
+
 def answers(handler: BaseHTTPRequestHandler, request: Mapping[str, Any]) -> None:
     """Rewrite a passage, name people, or cite the passage on the lake, at times the first too."""
     asked = request["messages"][-1]["content"]
@@ -103,8 +137,9 @@ class Model(Server):
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     for number, retriever in enumerate(("bm25", "unicoil", "tct-colbert")):
-        write_lists(tmp_path / f"nq-{retriever}.jsonl", "dpr", number)
-    write_lists(tmp_path / "msmarco-qa.jsonl", "ms-marco-qa")
+        path = tmp_path / f"nq-{retriever}.json"
+        path.write_text(json.dumps(pyserini_object(number), indent=4))
+    (tmp_path / "dev_v2.1.json").write_text(json.dumps(msmarco_columns()))
     server = Model()
     (tmp_path / "url").write_text(server.url)
     yield tmp_path
@@ -116,6 +151,7 @@ def config_in(folder: Path, **changes: Any) -> Path:
     small: dict[str, Any] = json.loads(json.dumps(THESIS))
     for model in small["models"].values():
         model |= {"url": (folder / "url").read_text(), "parallel": 1}
+        model.pop("key_variable", "")  # of a server on this machine
     small["samples"]["all"] |= {
         "drawn": {"NQ": QUESTIONS, "MS MARCO": QUESTIONS},
         "rewritten": QUESTIONS,
@@ -138,7 +174,7 @@ def one_record(**changes: Any) -> dict[str, Any]:
     asked = {
         "sample": "all",
         "model": "GPT-4",
-        "experiments": {"NQ": ["mixed", "gender"]},
+        "experiments": {"NQ": ["mixed", "placebo"]},
         "questions": QUESTIONS,
     }
     return {"GPT-4": asked | changes}
@@ -158,7 +194,8 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     assert code == 0, told
     study = Study.read(str(config))
     scored = score_answers(recorded_answers(study, study.answered()))
-    assert set(scored["model"]) == {"Mistral", "Llama3", "GPT-4"}
+    in_place = "GPT-4 (gpt-4-0613 in its place)"
+    assert set(scored["model"]) == {"Mistral", "Llama3", in_place}
     assert (scored["recall"] == 1).all()
     # modes 6, mixed 6, same label 4, names 4 and the placebo 2 of one k; retrievers 3 each,
     # documents 3 a cut-off
@@ -166,13 +203,15 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     assert scored.groupby("benchmark").size().to_dict() == {
         name: 3 * QUESTIONS * n for name, n in cells.items()
     }
-    # A question is called by its place in the file.
-    of_lists = {f"q{place}": line for place, line in enumerate(lists("dpr", 1))}
-    for row in scored[scored["retriever"] == "uniCOIL"].itertuples():
-        line = of_lists[row.question]
-        marks = [passage["has_answer"] for passage in line["ctxs"]]
-        assert sum(marks) == 1
-        assert len(row.shown) == row.k
+    # Each retriever is asked with its own passages, the relevant one where it put that.
+    for number, retriever in enumerate(("BM25", "uniCOIL", "TCT-ColBERT")):
+        questions = pyserini_object(number)
+        rows = scored[(scored["retriever"] == retriever) & (scored["benchmark"] == "NQ")]
+        for row in rows[rows["k"] == DEPTH].itertuples():
+            marks = [passage["has_answer"] for passage in questions[row.question]["contexts"]]
+            assert sum(marks[:DEPTH]) == 1
+            assert row.relevant == (marks.index(True) + 1,)
+            assert len(row.shown) == row.k
     _, again = run(config)
     assert f"GPT-4: {QUESTIONS * sum(cells.values()):,} of" in again
     # the notebook compares with the printed cells
@@ -194,7 +233,12 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
         assert artefact["differences"], number  # it is another model
     assert found["thesis/figure-5.9"]["basis"] == "derived"
     recall = [one for one in found["thesis/table-5.1"]["differences"] if one["column"] == "Recall"]
-    assert {one["ours"] for one in recall} == {"100"}
+    # The rows of a model that another one stands in for are empty, and its own are shown below.
+    assert {(one["ours"], "GPT-4" in one["row"]) for one in recall} == {("100", False), ("", True)}
+    shown = pd.read_csv(folder / "report" / "tables" / "thesis-table-5.1.csv")
+    assert (shown.loc[shown["model"] == in_place, "Recall"] == 100).all()
+    assert (shown["model"] == in_place).sum() == 6
+    assert "gpt-4-0613 is another model than gpt-4-0314" in found["thesis/table-5.1"]["data"]
     assert "EM" in {
         one["column"] for one in found["thesis/table-5.1"]["differences"]
     }  # where 1 is the most
@@ -221,7 +265,9 @@ def test_labels_of_other_authors_are_an_experiment_by_their_name(folder: Path) -
     assert told_of == {"none": QUESTIONS, "indifferent": 2 * QUESTIONS}
     asked = [task for task in design.tasks(study, "GPT-4") if task.key["labels"] == "indifferent"]
     for task in asked:
-        first, *_, last = (message["content"] for message in task.messages())
+        (message,) = task.messages()
+        first, _, last = message["content"].partition("\n\nSearch Results:")
+        assert first.startswith("Instruction: Write a concise answer")
         assert first.endswith(f"3. {own['notice']}")
         relevant = f"Document [{task.relevant[0]}]"
         line = next(line for line in last.splitlines() if line.startswith(relevant))
@@ -240,19 +286,19 @@ def test_what_a_config_asks_and_the_data_lack_is_refused(folder: Path) -> None:
     sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS + 1}}
     code, told = run(config_in(folder, samples={"all": sample}, records=one_record()))
     assert code == 2
-    assert f"{QUESTIONS + 1} questions of NQ; there are {QUESTIONS}" in told
+    assert f"{QUESTIONS + 1} questions of NQ by BM25; there are {QUESTIONS}" in told
     sample |= {"drawn": {"NQ": QUESTIONS}, "rewritten": 2}
     code, told = run(config_in(folder, samples={"all": sample}, records=one_record()))
     assert code == 2
     assert (
         "2 questions whose rewritten passages keep their part, wanted 6, as the config asks" in told
     )
-    (folder / "nq-bm25.jsonl").unlink()
+    (folder / "nq-bm25.json").unlink()
     code, told = run(
         config_in(folder, samples={"all": sample | {"folder": "else"}}, records=one_record())
     )
     assert code == 2
-    assert "nq-bm25.jsonl" in told
+    assert "nq-bm25.json" in told
 
 
 @pytest.mark.parametrize("good", [1, 9, 40])
@@ -302,7 +348,7 @@ def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_
         code, told = run(config_in(folder, **changes | change))
         assert code == 2
         assert said in told
-    write_lists(folder / "nq-bm25.jsonl", "dpr", 9)
+    write_lists(folder / "nq-bm25.json", "dpr", 9)
     code, told = run(config_in(folder, **changes))
     assert code == 2
     assert "other questions or files" in told
@@ -315,7 +361,9 @@ def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_
 def test_weights_that_are_none_are_refused(folder: Path, content: bytes | None, said: str) -> None:
     if content is not None:
         (folder / "tiny.gguf").write_bytes(content)
-    models = THESIS["models"] | {"GPT-4": {"run_by": "llama.cpp", "weights": "tiny.gguf"}}
+    models = THESIS["models"] | {
+        "GPT-4": {"run_by": "llama.cpp", "weights": "tiny.gguf", "in_place_of": "gpt-4-0314"}
+    }
     code, told = run(
         config_in(folder, models=models, records=one_record()), "--models", str(folder)
     )
@@ -326,7 +374,7 @@ def test_weights_that_are_none_are_refused(folder: Path, content: bytes | None, 
 
 def test_an_endpoint_that_refuses_is_named(folder: Path, serve: Callable[..., Server]) -> None:
     server = serve(fails(404, b"no such model"))
-    model = {"run_by": "endpoint", "url": server.url, "name": "x"}
+    model = {"run_by": "endpoint", "url": server.url, "name": "x", "in_place_of": "gpt-4-0314"}
     sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}, "rewritten": 0}
     record = one_record(experiments={"NQ": ["placebo"]}, model="dead")
     config = config_in(
