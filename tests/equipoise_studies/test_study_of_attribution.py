@@ -1,8 +1,11 @@
 """Chapter 5 from a config: a tiny stand-in of its formats, from questions to the report."""
 
 import json
+import os
 import random
 import re
+import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -20,9 +23,12 @@ from equipoise_cli import main
 from equipoise_compendium import build, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_studies.attribution import design
+from equipoise_studies.attribution.authorship import read_label_sets
 from equipoise_studies.attribution.benchmarks import given_lists
+from equipoise_studies.attribution.prompts import Passage, prompts_of_figures
 from equipoise_studies.attribution.recorded import recorded_answers
 from equipoise_studies.attribution.study import Study
+from equipoise_studies.systems import endpoint
 
 THESIS = yaml.safe_load(
     (project.root() / "data" / "studies" / "attribution" / "thesis.yaml").read_text()
@@ -481,3 +487,192 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     assert set(printed["retriever"]) <= set(thesis.benchmarks["NQ"].found_by)
     with pytest.raises(InputError, match="replica, thesis"):
         Study.read("another")
+
+
+# --- prompts, word by word ------------------------------------------------------------------------
+
+
+def letters(text: str) -> str:
+    """A text without its white space and marks of bold, which a print sets as it likes."""
+    return re.sub(r"[\s*]+", "", text)
+
+
+@pytest.mark.parametrize("figure", ["5.2", "5.6", "5.7", "5.8"])
+def test_the_prompts_of_the_thesis_are_those_of_its_figures(figure: str) -> None:
+    study = Study.read("thesis")
+    notice = study.label_sets()["plain"].notice
+    lines = prompts_of_figures(study.wording(), notice)[figure]["text"]
+    folder = project.root() / "data" / "published" / "thesis"
+    printed = pd.read_csv(folder / f"figure-{figure}.csv", dtype=str)["text"]
+    assert [letters(line) for line in lines] == [letters(line) for line in printed]
+
+
+@pytest.mark.upstream
+@pytest.mark.parametrize("name", ["instruction", "instruction_labelled", "paraphrase", "names"])
+def test_each_prompt_stands_in_the_text_of_the_thesis(name: str) -> None:
+    mirror = os.environ.get("EQUIPOISE_MIRROR", "")
+    papers = sorted((Path(mirror).parent / "papers").glob("001_*.txt")) if mirror else []
+    if not papers:
+        pytest.skip("the papers' texts, which are not published here, are not beside the mirror")
+    text = letters(papers[0].read_text(encoding="utf-8"))
+    prompt = (project.root() / "data" / "prompts" / "thesis" / f"{name}.txt").read_text()
+    assert letters(prompt).replace("{passage}", "{inputpassage}") in text
+
+
+def test_a_prompt_of_the_thesis_is_one_message_and_the_names_are_announced_as_the_labels_are() -> (
+    None
+):
+    study = Study.read("thesis")
+    sets = read_label_sets(study.labels, ["Ann Lee"])
+    assert sets["names"].notice == sets["plain"].notice
+    assert sets["names"].groups == {"Human": ("Ann Lee",), "LLM": ("AI",)}
+    passages = [Passage("one", "Ann Lee"), Passage("two", "AI")]
+    (message,) = study.wording().answer("who", passages, sets["names"].notice)
+    assert message["role"] == "user"
+    assert message["content"].startswith("Instruction: Write a concise answer")
+    assert "Artificial Intelligence" not in message["content"]
+    assert message["content"].endswith("Question: who.")
+    # The committed replica keeps the two messages that it was recorded with.
+    roles = [message["role"] for message in Study.read("replica").wording().answer("who", passages)]
+    assert roles[0] == "system"
+
+
+# --- what retrievers found ------------------------------------------------------------------------
+
+
+def test_a_retriever_keeps_questions_that_another_has_no_use_of(tmp_path: Path) -> None:
+    """Of random lists, each retriever has those with one relevant passage among its own ten."""
+    draw = random.Random(3)  # noqa: S311
+    files = {}
+    usable = {}
+    for retriever in ("BM25", "uniCOIL", "TCT-ColBERT"):
+        questions = {}
+        usable[retriever] = set()
+        for number in range(400):
+            marks = [draw.random() < 0.12 for _ in range(10)]
+            if sum(marks) == 1:
+                usable[retriever].add(str(number))
+            contexts = [
+                {"docid": f"{place}", "text": f'"T"\n{number} {place}', "has_answer": mark}
+                for place, mark in enumerate(marks)
+            ]
+            questions[number] = {"question": "who", "answers": ["x"], "contexts": contexts}
+        files[retriever] = tmp_path / f"{retriever}.json"
+        files[retriever].write_text(json.dumps(questions))
+    benchmark = given_lists("NQ", files, "dpr", 10)
+    for retriever, questions in usable.items():
+        found = benchmark.questions_of(retriever)
+        assert set(found["question"]) == questions
+        assert len(questions) > 100
+        content = json.loads(files[retriever].read_text())
+        for question, place in benchmark.places[retriever].items():
+            assert content[question]["contexts"][place]["has_answer"]
+    everywhere = set.intersection(*usable.values())
+    assert len(everywhere) < 40 < len(benchmark.questions)
+
+
+def test_a_run_that_was_stored_without_its_texts_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    questions = pyserini_object(0)
+    for entry in questions.values():
+        for context in entry["contexts"]:
+            del context["text"]
+    (tmp_path / "nq.json").write_text(json.dumps(questions))
+    with pytest.raises(InputError, match="--store-raw"):
+        given_lists("NQ", {"BM25": tmp_path / "nq.json"}, "dpr", DEPTH)
+
+
+@pytest.mark.parametrize("form", ["dpr", "ms-marco-qa"])
+def test_one_object_holds_the_questions_that_lines_do(form: str, tmp_path: Path) -> None:
+    content = pyserini_object(0) if form == "dpr" else msmarco_columns()
+    (tmp_path / "object.json").write_text(json.dumps(content))
+    write_lists(tmp_path / "lines.jsonl", form)
+    of_object, of_lines = (
+        given_lists("own", {"any": tmp_path / name}, form, DEPTH)
+        for name in ("object.json", "lines.jsonl")
+    )
+    assert of_object.questions["text"].tolist() == of_lines.questions["text"].tolist()
+    assert of_object.passages == of_lines.passages
+    assert [*of_object.places["any"].values()] == [*of_lines.places["any"].values()]
+
+
+# --- rate limits ----------------------------------------------------------------------------------
+
+
+class Limited(Server):
+    """Answers two requests in any fifth of a second, and asks for a pause of as long otherwise."""
+
+    def __init__(self, asked_pause: str) -> None:
+        self.times: list[float] = []
+        self.refused = 0
+        super().__init__([self._answer])
+        self.asked_pause = asked_pause
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        now = time.monotonic()
+        recent = [moment for moment in self.times if now - moment < 0.2]
+        if len(recent) >= 2:
+            self.refused += 1
+            fails(429, b"too many requests", Retry_After=self.asked_pause)(handler)
+            return
+        self.times.append(now)
+        answers(handler, self.requests[-1])
+
+
+def config_of_server(folder: Path, url: str, **model: Any) -> Path:
+    sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}, "rewritten": 0}
+    record = one_record(experiments={"NQ": ["placebo"]})
+    config = config_in(folder, samples={"all": sample}, records=record)
+    content = yaml.safe_load(config.read_text())
+    content["models"]["GPT-4"] |= {"url": url, "parallel": 4} | model
+    config.write_text(yaml.safe_dump(content))
+    return config
+
+
+def test_a_server_that_limits_its_rate_is_asked_again_until_all_is_answered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(
+        endpoint.ask_patiently, "__kwdefaults__", {"logprobs": False, "sleep": sleep}
+    )
+    server = Limited("9")
+    config = config_of_server(folder, server.url)
+    code, told = run(config)
+    server.close()
+    assert code == 0, told
+    assert server.refused > 10
+    # A pause is what the server asks for, or one that has doubled beyond it.
+    assert min(pauses) == 9
+    assert len(recorded_answers(Study.read(str(config)), ["GPT-4"])) == 3 * QUESTIONS
+
+
+def test_a_budget_of_patience_ends_and_says_so(folder: Path, serve: Callable[..., Server]) -> None:
+    server = serve(fails(429, b"slow down", Retry_After="60"))
+    config = config_of_server(folder, server.url, patience=100)
+    text = config.read_text()
+    server.script = [fails(429, b"slow down", Retry_After="200")]
+    code, told = run(config)
+    assert code == 2
+    assert "its rate is limited for longer than 100 s" in told
+    assert len(server.requests) == 1
+    assert config.read_text() == text
+
+
+def test_a_key_is_sent_to_the_host_that_the_config_names_for_it_and_to_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdefghij")
+    for variable, sent in (("", None), ("OPENAI_API_KEY", "Bearer sk-0123456789abcdefghij")):
+        server = Model()
+        shutil.rmtree(folder / "recorded", ignore_errors=True)
+        code, told = run(config_of_server(folder, server.url, key_variable=variable))
+        server.close()
+        assert code == 0, told
+        assert set(server.authorisations) == {sent}
+    assert THESIS["models"]["GPT-4"]["key_variable"] == "OPENAI_API_KEY"
+    assert not {"key_variable"} & (THESIS["models"]["Mistral"].keys() | THESIS["models"]["Llama3"])
