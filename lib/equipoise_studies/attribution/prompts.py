@@ -57,6 +57,9 @@ class Prompts:
     """Wording of the prompts.
 
     ``question`` holds ``{documents}`` and ``{question}``, ``paraphrase`` holds ``{passage}``.
+    ``instruction_labelled``: where passages have labels; the usual one where empty.
+    ``one_message``: whether an instruction begins the message of the user; otherwise it is the
+    system's.
     """
 
     instruction: str
@@ -64,6 +67,8 @@ class Prompts:
     paraphrase: str
     names: str
     examples: tuple[Example, ...]
+    instruction_labelled: str = ""
+    one_message: bool = False
 
     def _asked(self, question: str, passages: Sequence[Passage]) -> dict[str, str]:
         lines = [passage.shown(number) for number, passage in enumerate(passages, start=1)]
@@ -90,14 +95,20 @@ class Prompts:
         """
         if not passages:
             raise ValueError("an answer from no passages cannot cite any")
-        instruction = f"{self.instruction}\n3. {notice}" if notice else self.instruction
-        # The notice goes on with the numbering of the instruction, as in Figure 5.7.
-        messages = [{"role": "system", "content": instruction}]
+        instruction = self.instruction
+        if notice:
+            # The notice goes on with the numbering of the instruction, as in Figure 5.7.
+            instruction = f"{self.instruction_labelled or self.instruction}\n3. {notice}"
+        messages = []
         for example in self.examples:
             labelled = [Passage(text, labels(group, text)) for text, group in example.passages]
             messages.append(self._asked(example.question, labelled))
             messages.append({"role": "assistant", "content": example.answer})
-        return [*messages, self._asked(question, passages)]
+        messages.append(self._asked(question, passages))
+        if self.one_message:
+            first_content = f"{instruction}\n\n{messages[0]['content']}"
+            return [{"role": "user", "content": first_content}, *messages[1:]]
+        return [{"role": "system", "content": instruction}, *messages]
 
     def rewriting(self, passage: str) -> Messages:
         """Messages that ask for a paraphrase of a passage (thesis, Figure 5.6)."""
@@ -112,16 +123,22 @@ class Prompts:
 FILES = ("instruction", "question", "paraphrase", "names")
 """Names of the texts in a folder of prompts, whose ending is txt."""
 
+LABELLED = "instruction_labelled"
+"""Name of a text that a folder of prompts may have, for passages with labels."""
 
-def read_prompts(folder: Path, worked: Path | None = None) -> Prompts:
+
+def read_prompts(folder: Path, worked: Path | None = None, *, one_message: bool = False) -> Prompts:
     """Read the prompts of a folder; ``worked``: YAML of the examples before a question."""
+    names = list(FILES)
+    if (folder / f"{LABELLED}.txt").is_file():
+        names.append(LABELLED)
     texts = {}
-    for name in FILES:
+    for name in names:
         texts[name] = read_text(project.noted(folder / f"{name}.txt")).strip()
     examples: tuple[Example, ...] = ()
     if worked is not None:
         examples = _read_examples(worked)
-    return Prompts(examples=examples, **texts)
+    return Prompts(examples=examples, one_message=one_message, **texts)
 
 
 def _read_examples(path: Path) -> tuple[Example, ...]:

@@ -23,7 +23,7 @@ from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
 from equipoise_studies.attribution import answering, design, draw
 from equipoise_studies.attribution.answering import FIELDS, Task
-from equipoise_studies.attribution.prompts import FILES
+from equipoise_studies.attribution.prompts import FILES, LABELLED
 from equipoise_studies.attribution.study import NOTEBOOK, Asked, Model, Sample, Study
 from equipoise_studies.attribution.together import batch_model
 from equipoise_studies.config import Step
@@ -129,6 +129,8 @@ class _Recorder:
         """Whether recorded questions are a sample's: so many, by this seed, of these files."""
         drawn = {name: counts["drawn"] for name, counts in settings["benchmarks"].items()}
         if drawn != sample.drawn or settings["seed"] != self.study.seed:
+            return False
+        if settings.get("placed", "evenly") != self.study.placed:
             return False
         return draw.own_files(self.study, sample).items() <= settings["inputs"].items()
 
@@ -240,6 +242,9 @@ class _Recorder:
         """The files that prompts for answers are made of."""
         study = self.study
         files = [study.prompts / f"{name}.txt" for name in FILES[:2]]
+        labelled = study.prompts / f"{LABELLED}.txt"
+        if labelled.is_file():
+            files.append(labelled)
         if study.examples:
             files.append(study.examples)
         files.append(study.labels)
@@ -247,6 +252,7 @@ class _Recorder:
             sample.folder / "inputs.csv",
             study.names(),
             sample.folder / "paraphrases.jsonl",
+            sample.folder / design.PLACES,
         ]
         return files + [path for path in recorded if path.is_file()]
 

@@ -76,19 +76,18 @@ def beside_print(
         table = table.assign(score="Δ" + table["score"])
         table = table.pivot_table("Δ", keys, "score").reset_index()
     ours = printed[keys].merge(table, "left", on=keys).reindex(columns=printed.columns)
+    # A model in the place of a printed one stands below, in rows of its own.
+    if "model" in printed:
+        further = table[~table["model"].isin(printed["model"])]
+        ours = pd.concat([ours, further.reindex(columns=printed.columns)])
 
     # Where 1 is the most, and not 100, the tolerance in points is as many hundredths.
     tolerance = {}
     for name in printed:
         of_100 = "recision" in name or "ecall" in name
         tolerance[name] = study.tolerance if of_100 else study.tolerance / 100
-    return {
-        "ours": ours,
-        "keys": keys,
-        "basis": study.basis,
-        "data": data,
-        "tolerance": tolerance,
-    }
+    options = {"ours": ours, "keys": keys, "basis": study.basis, "data": data}
+    return options | {"tolerance": tolerance}
 
 
 def derived_from_print(

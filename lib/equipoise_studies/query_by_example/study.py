@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +12,20 @@ import numpy as np
 import pandas as pd
 
 from equipoise.loaders.trec import read_run
+from equipoise.options import Count, NonNegative
 from equipoise.problems import refused
 from equipoise_compendium.printed import printed_table
 from equipoise_compendium.report import Basis
-from equipoise_studies.config import ChapterConfig, NamedFile, recorded, settings
+from equipoise_studies.config import (
+    ChapterConfig,
+    Misfit,
+    NamedFile,
+    Numbers,
+    Rate,
+    Whole,
+    recorded,
+    settings,
+)
 from equipoise_studies.query_by_example import facts
 from equipoise_studies.query_by_example.csfcube import load_csfcube, load_specter
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample
@@ -50,16 +60,15 @@ class Source:
 
     kind: Literal["csfcube", "scidocs"]
     folder: NamedFile | None = None
-    relevant: int = 1
+    relevant: Count = 1
     trained_on: float = 0.0
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         if self.kind == "scidocs" and self.folder is None:
-            raise ValueError("scidocs is read from a folder")
+            yield "scidocs is read from a folder"
         if not 0 <= self.trained_on < 1:
-            raise ValueError(
-                f"a share of dev queries to train on lies in [0, 1), found {self.trained_on}"
-            )
+            yield (f"a share of dev queries to train on lies in [0, 1), found {self.trained_on}")
 
     @cached_property
     def is_not_scidocs(self) -> str:
@@ -100,13 +109,13 @@ class Stage:
     """
 
     pairs: Literal["titles", "halves", "judgements"]
-    epochs: int
-    batch: int
-    rate: float
+    epochs: Count
+    batch: Count
+    rate: Rate
     optimiser: Literal["adam", "adamw"] = "adamw"
-    length: int = 510
-    papers: int = 1500
-    negatives: int = 2
+    length: Count = 510
+    papers: Count = 1500
+    negatives: Whole = 2
 
 
 @settings
@@ -133,36 +142,35 @@ class System:
     head: Literal["own", "calibrated", "identity"] = "own"
     probability: Literal["sigmoid", "softmax"] = "sigmoid"
     precision: Literal["float32", "bfloat16"] = "float32"
-    length: int = 510
+    length: Count = 510
     input: Literal["plain", "authors"] = "plain"
     expanded_by: str = ""
-    terms: int = 0
+    terms: Whole = 0
     runs: NamedFile | None = None
-    seeds: int = 0
+    seeds: Whole = 0
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         if not (self.label or self.printed):
-            raise ValueError("a ranker has a label, or the row of Table 2.1 that it is")
+            yield "a ranker has a label, or the row of Table 2.1 that it is"
         if self.kind in LEARNED and not self.model:
-            raise ValueError(f"{self.kind} has a model")
+            yield f"{self.kind} has a model"
         if self.model and self.kind not in LEARNED:
-            raise ValueError(f"{self.kind} has no model")
+            yield f"{self.kind} has no model"
         if (self.kind == "run file") != (self.runs is not None):
-            raise ValueError("a run file, and no other kind, has runs")
+            yield "a run file, and no other kind, has runs"
         if bool(self.expanded_by) != bool(self.terms) or (self.terms and self.kind != "tildev2"):
-            raise ValueError("only TILDEv2 is expanded, by a TILDE and a number of terms")
+            yield "only TILDEv2 is expanded, by a TILDE and a number of terms"
         if self.training and self.kind not in ("tilde", "tildev2", "cross-encoder"):
-            raise ValueError(f"{self.kind} is not trained")
+            yield f"{self.kind} is not trained"
         if self.kind == "cross-encoder" and not self.training:
-            raise ValueError(
-                "a cross-encoder is trained here; one that was is given by its run files"
-            )
+            yield ("a cross-encoder is trained here; one that was is given by its run files")
         if self.encoder == "frozen" and (self.terms or self.kind not in ("tilde", "tildev2")):
-            raise ValueError("an encoder is frozen under TILDE or TILDEv2, without expansion")
+            yield "an encoder is frozen under TILDE or TILDEv2, without expansion"
         if self.input == "authors" and (
             self.encoder == "frozen" or self.kind not in ("tilde", "tildev2")
         ):
-            raise ValueError(
+            yield (
                 "the authors' input is that of a TILDE or TILDEv2 whose encoder is trained or as "
                 "it comes"
             )
@@ -202,40 +210,46 @@ class Study(ChapterConfig):
     word_pieces: dict[str, WordPieces]
     systems: dict[str, System]
     record: NamedFile
-    seeds: tuple[int, ...] = (1,)
+    seeds: Numbers = (1,)
     each_task: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
-    threads: int = 1
-    tolerance: float = 0.0
+    threads: Count = 1
+    tolerance: NonNegative = 0.0
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         if set(self.word_pieces) - {"BERT-Token", "SciBERT-Token"}:
-            raise ValueError("the word pieces are BERT-Token and SciBERT-Token")
+            yield "the word pieces are BERT-Token and SciBERT-Token"
+        if not self.seeds:
+            yield Misfit("seeds", "none", "one at least")
+        if self.stands_for == "thesis" and self.collection.kind != "scidocs":
+            found = f"{self.collection.kind}, which is not the thesis's collection"
+            yield Misfit("collection", found, "scidocs, or stands_for: replica")
         for name, system in self.systems.items():
-            self._check(name, system)
+            yield from self._check(name, system)
         rows = [system.printed for system in self.systems.values() if system.printed]
         if len(rows) > len(set(rows)):
-            raise ValueError("two rankers stand for one row of Table 2.1")
+            yield "two rankers stand for one row of Table 2.1"
         printed_rows = set(printed_table("thesis/table-2.1")["model"])
         absent = sorted(set(rows) - printed_rows)
         if absent:
-            raise ValueError(
+            yield (
                 f"Table 2.1 has no row {absent[0]!r}; there are {', '.join(sorted(printed_rows))}"
             )
 
-    def _check(self, name: str, system: System) -> None:
+    def _check(self, name: str, system: System) -> Iterator[Misfit | str]:
         """Refuse a system that does not go with the others or with the collection."""
         expanding = self.systems.get(system.expanded_by)
         if system.expanded_by and (expanding is None or expanding.kind != "tilde"):
-            raise ValueError(
+            yield (
                 f"{name} is expanded by {system.expanded_by}, which is no TILDE among the systems"
             )
         if system.kind == "specter" and self.collection.kind != "csfcube":
-            raise ValueError("SPECTER's rankings are those of csfcube")
+            yield "SPECTER's rankings are those of csfcube"
         # CSFCube is trained on by halves instead.
         without_share = self.collection.kind == "scidocs" and not self.collection.trained_on
         if system.learns_from_judgements and without_share:
-            raise ValueError(
+            yield (
                 f"{name} is trained on judgements: say which share of the dev queries (trained_on)"
             )
 

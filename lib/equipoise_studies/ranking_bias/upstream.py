@@ -135,12 +135,16 @@ def _nqoracle(name: str) -> BiasCollection:
     )
 
 
-def _msmarco(name: str) -> BiasCollection:
+def msmarco_queries(name: str) -> pd.DataFrame:
+    """A public query set of the thesis, ``msmarco-qs1`` or ``-qs2``: columns ``query, text``."""
     if name == "msmarco-qs1":
         annotated = gender_terms.read_annotated_queries(registry.fetch(*_ANNOTATED_QUERIES))
-        queries = annotated[annotated["label"] == "n"][["query", "text"]].reset_index(drop=True)
-    else:
-        queries = gender_terms.read_sensitive_queries(registry.fetch(*_SENSITIVE_QUERIES))
+        return annotated[annotated["label"] == "n"][["query", "text"]].reset_index(drop=True)
+    return gender_terms.read_sensitive_queries(registry.fetch(*_SENSITIVE_QUERIES))
+
+
+def msmarco_qrels() -> pd.DataFrame:
+    """Judgements of MS MARCO's dev queries, by ir_datasets: columns ``topic, document, level``."""
     try:
         import ir_datasets
     except ModuleNotFoundError as error:
@@ -152,9 +156,14 @@ def _msmarco(name: str) -> BiasCollection:
     for judgement in ir_datasets.load("msmarco-passage/dev").qrels_iter():
         rows.append((judgement.query_id, judgement.doc_id, judgement.relevance))
     qrels = pd.DataFrame(rows, columns=["topic", "document", "level"])
-    qrels = qrels.astype({"topic": "str", "document": "str"})
-    qrels = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
-    return BiasCollection(name, queries, qrels, lambda: stream_documents("msmarco-passage"))
+    return qrels.astype({"topic": "str", "document": "str"})
+
+
+def _msmarco(name: str) -> BiasCollection:
+    queries = msmarco_queries(name)
+    qrels = msmarco_qrels()
+    judged = qrels[qrels["topic"].isin(queries["query"])].reset_index(drop=True)
+    return BiasCollection(name, queries, judged, lambda: stream_documents("msmarco-passage"))
 
 
 COLLECTIONS: dict[str, Callable[[str], BiasCollection]] = {
@@ -172,7 +181,10 @@ over their gold passages, NFCorpus and NQ-UTD.
 """
 
 PASSAGES = {"msmarco-qs1": "msmarco-passage", "msmarco-qs2": "msmarco-passage"}
-"""Documents that several collections share."""
+"""Documents that several collections share; of these, files may lie on this machine."""
+
+DOCUMENTS = {"msmarco-passage": 8_841_823}
+"""How many documents there are, where that is known before they are read."""
 
 ABOUT = {
     "grepbiasir": "Grep-BiasIR: bias-sensitive queries, each with relevant and non-relevant "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -9,9 +10,22 @@ from typing import ClassVar, Literal
 import pandas as pd
 
 from equipoise.files import read_columns
+from equipoise.options import Count, NonNegative
 from equipoise_compendium import project
+from equipoise_compendium.printed import printed_table
 from equipoise_compendium.report import Basis
-from equipoise_studies.config import ChapterConfig, NamedFile, recorded, settings
+from equipoise_studies.config import (
+    ChapterConfig,
+    Misfit,
+    NamedFile,
+    Numbers,
+    Rate,
+    Url,
+    Whole,
+    recorded,
+    settings,
+    unknown_names,
+)
 from equipoise_studies.satisfaction import data
 from equipoise_studies.satisfaction.annotation import Annotations, items_of, items_of_facts
 from equipoise_studies.satisfaction.asking import Answers
@@ -41,17 +55,18 @@ class Source:
     level: Level = "turn"
     about: str = ""
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         if bool(self.upstream) == (self.dialogues is not None):
-            raise ValueError(
+            yield (
                 "a collection is one of item uss (upstream), or a file of dialogues of one's own"
             )
         if self.dialogues is not None and not self.about:
-            raise ValueError("a collection of one's own says what it is (about)")
+            yield "a collection of one's own says what it is (about)"
         # Files of item uss have their parts in item asap.
         parts_lack = (self.valid is None) != (self.test is None)
         if parts_lack or (self.valid is not None and self.upstream):
-            raise ValueError("valid and test come together, with dialogues of one's own")
+            yield "valid and test come together, with dialogues of one's own"
 
     def has_facts(self, name: str) -> bool:
         """Whether facts are committed, so that its samples can be scored without the texts."""
@@ -86,17 +101,18 @@ class Writer:
     model: str
     prompt: NamedFile
     about: str = ""
-    endpoint: str = ""
+    endpoint: Url = ""
     device: Device = "cpu"
-    size: int = 0
-    tokens: int = 100
+    size: Whole = 0
+    tokens: Count = 100
     annotations: NamedFile | None = None
     readers: int = 2
     who: str = "people"
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         if self.readers not in (1, 2):
-            raise ValueError("one reader or two annotators")
+            yield "one reader or two annotators"
 
 
 @settings
@@ -109,26 +125,25 @@ class Training:
     trained as that of item uss is (`rating_encoder`), of each utterance ``utterance`` tokens.
     """
 
-    epochs: int = 0
-    steps: int = 0
-    batch: int = 32
-    length: int = 512
-    rate: float = 2e-5
+    epochs: Whole = 0
+    steps: Whole = 0
+    batch: Count = 32
+    length: Count = 512
+    rate: Rate = 2e-5
     precision: Precision = "float32"
-    width: int = 128
-    penalty: float = 1e-4
+    width: Count = 128
+    penalty: NonNegative = 1e-4
     program: Literal["", "uss"] = ""
-    utterance: int = 0
+    utterance: Whole = 0
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         if bool(self.epochs) == bool(self.steps):
-            raise ValueError("training lasts some epochs, or else some steps")
+            yield "training lasts some epochs, or else some steps"
         if (self.program == "uss") != bool(self.utterance) or (self.program and not self.epochs):
-            raise ValueError(
-                "the program of item uss, and no other training, cuts utterances; it takes epochs"
-            )
+            yield "the program of item uss, and no other training, cuts utterances; it takes epochs"
         if self.program and self.precision != "float32":
-            raise ValueError("the program of item uss computes in float32")
+            yield "the program of item uss computes in float32"
 
 
 @settings
@@ -148,42 +163,41 @@ class Estimator:
     kind: Literal["few-shot", "encoder", "hawkes"]
     about: str
     model: str = ""
-    endpoint: str = ""
+    endpoint: Url = ""
     device: Device = "cpu"
-    exchanges: int = 0
+    exchanges: Whole = 0
     prompt: NamedFile | None = None
-    dialogues: int = 0
+    dialogues: Whole = 0
     answers: Answers = "words"
     training: Training | None = None
-    up_sampling: tuple[int, ...] = (1,)
+    up_sampling: Numbers = (1,)
     under_sampling: bool = False
     printed: str = ""
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         few_shot = self.kind == "few-shot"
         if few_shot != (self.prompt is not None) or few_shot == (self.training is not None):
-            raise ValueError(
-                "a few-shot estimator has a prompt and no training, others the other way round"
-            )
+            yield ("a few-shot estimator has a prompt and no training, others the other way round")
         if not self.model and self.kind != "hawkes":
-            raise ValueError(f"{self.kind} has a model")
+            yield f"{self.kind} has a model"
         if not few_shot and (self.endpoint or self.dialogues):
-            raise ValueError("an endpoint, and a number of dialogues, are for few-shot estimators")
+            yield "an endpoint, and a number of dialogues, are for few-shot estimators"
         if self.kind == "hawkes" and self.printed == "ASAP":
-            raise ValueError(
+            yield (
                 "ASAP fine-tunes BERT with its Hawkes process: this one, whose exchanges are not "
                 "learned, is not held against its printed cells"
             )
         if self.training is not None and self.training.program and self.kind != "encoder":
-            raise ValueError("the program of item uss trains an encoder")
+            yield "the program of item uss trains an encoder"
         if self.training is not None and self.training.program and self.exchanges:
-            raise ValueError("the program of item uss reads whole dialogues, from their end")
+            yield "the program of item uss reads whole dialogues, from their end"
         if self.kind == "hawkes" and self.device != "cpu":
-            raise ValueError("a Hawkes process is fitted on the processor")
+            yield "a Hawkes process is fitted on the processor"
         if not self.up_sampling or min(self.up_sampling) < 1:
-            raise ValueError("up-sampling is by 1 or more, of estimators that are trained")
+            yield "up-sampling is by 1 or more, of estimators that are trained"
         if few_shot and self.up_sampling != (1,):
-            raise ValueError("up-sampling is by 1 or more, of estimators that are trained")
+            yield "up-sampling is by 1 or more, of estimators that are trained"
 
     @property
     def setups(self) -> dict[str, int]:
@@ -218,33 +232,37 @@ class Study(ChapterConfig):
     counterfactuals: Literal["swapped", "written", "file"] = "swapped"
     responses: NamedFile | None = None
     writer: Writer | None = None
-    tolerance: float = 0.0
+    tolerance: NonNegative = 0.0
 
-    def __post_init__(self) -> None:
+    def misfits(self) -> Iterator[Misfit | str]:
+        """What does not go together."""
         lacking = set(COLLECTIONS) - set(self.collections)
         if lacking:
             names = " and no ".join(sorted(lacking))
-            raise ValueError(f"the collections of the thesis are wanted, found no {names}")
-        if any(self.collections[name].level != "turn" for name in COLLECTIONS):
-            raise ValueError(f"the samples of {' and '.join(COLLECTIONS)} are turns")
+            yield f"the collections of the thesis are wanted, found no {names}"
+        present = [self.collections[name] for name in COLLECTIONS if name in self.collections]
+        if any(collection.level != "turn" for collection in present):
+            yield f"the samples of {' and '.join(COLLECTIONS)} are turns"
         if (self.counterfactuals == "file") != (self.responses is not None):
-            raise ValueError("counterfactuals of a file, and no others, name their responses")
+            yield "counterfactuals of a file, and no others, name their responses"
         if self.counterfactuals == "written" and not self.has_annotators:
-            raise ValueError(
+            yield (
                 "counterfactuals that are written name their writer, "
                 "and the folder of its annotations"
             )
         if not any(
             {10, 20} <= set(estimator.up_sampling) for estimator in self.estimators.values()
         ):
-            raise ValueError(
-                "a trained estimator is up-sampled by 10 and by 20, which the thesis compares"
-            )
+            yield ("a trained estimator is up-sampled by 10 and by 20, which the thesis compares")
+        rows = [estimator.printed for estimator in self.estimators.values() if estimator.printed]
+        printed_models = dict.fromkeys(printed_table("thesis/table-3.6")["model"])
+        yield from unknown_names("estimators", "model of Table 3.6", rows, printed_models)
+        if self.stands_for == "thesis" and self.counterfactuals == "swapped":
+            found = "swapped responses, which are not the thesis's"
+            yield Misfit("counterfactuals", found, "written or file, or stands_for: replica")
         kinds = {estimator.kind == "few-shot" for estimator in self.estimators.values()}
         if kinds != {True, False}:
-            raise ValueError(
-                "the estimators are few-shot ones and trained ones, one of each at least"
-            )
+            yield ("the estimators are few-shot ones and trained ones, one of each at least")
 
     # --- what the config says
 

@@ -37,13 +37,17 @@ _URL = re.compile(
 class EndpointError(RuntimeError):
     """A request that could not be answered.
 
-    ``passing``: whether a later try may be answered, after ``wait`` seconds at least.
+    ``passing``: whether a later try may be answered, after ``wait`` seconds at least. ``limited``:
+    whether the server works, and limits how often or how much it is asked.
     """
 
-    def __init__(self, message: str, *, passing: bool = False, wait: float = 0.0) -> None:
+    def __init__(
+        self, message: str, *, passing: bool = False, wait: float = 0.0, limited: bool = False
+    ) -> None:
         super().__init__(message)
         self.passing = passing
         self.wait = wait
+        self.limited = limited
 
 
 def refuse_secrets(url: str) -> None:
@@ -78,17 +82,20 @@ class Endpoint:
     and never written. An answer must be complete ``timeout`` seconds after it was asked for,
     whatever the server sends meanwhile. ``pause`` is waited before every request but the first,
     ``wait`` before the second of the ``tries`` for one answer, doubled for each further one, and
-    never more than ``longest_wait``.
+    never more than ``longest_wait``. While the server limits its rate, one answer is waited for up
+    to ``patience`` seconds in all instead, however often that is tried. Without a ``key_variable``
+    no key is sent.
     """
 
     url: str
     model: str
-    key_variable: options.KeyVariable = "OPENAI_API_KEY"
+    key_variable: options.KeyVariable | None = "OPENAI_API_KEY"
     timeout: options.Timeout = 120.0
     tries: options.Tries = 4
     pause: options.Pause = 0.0
     wait: float = 1.0
     longest_wait: float = 60.0
+    patience: float = 0.0
 
     def __post_init__(self) -> None:
         refuse_secrets(self.url)
@@ -109,13 +116,15 @@ class Endpoint:
         if (
             self.tries < 1
             or not 0 < self.timeout <= 86_400
-            or min(self.pause, self.wait, self.longest_wait) < 0
+            or min(self.pause, self.wait, self.longest_wait, self.patience) < 0
         ):
             raise ValueError("tries must be at least 1, timeout positive, and no pause negative")
 
     @property
     def key(self) -> str:
         """The key, empty for none."""
+        if self.key_variable is None:
+            return ""
         return read_key(self.key_variable, needed=self.key_variable != Endpoint.key_variable)
 
 
@@ -297,7 +306,9 @@ def _refused_status(response: Any, body: bytes, key: str) -> EndpointError:
     if printable:
         message += f": {printable}"
     passing = response.status_code in _PASSING or response.status_code >= 500
-    return EndpointError(message, passing=passing, wait=_pause_asked(response.headers))
+    wait = _pause_asked(response.headers)
+    limited = response.status_code == 429 or (response.status_code == 503 and wait > 0)
+    return EndpointError(message, passing=passing, wait=wait, limited=limited)
 
 
 def _read_body(response: Any) -> bytes:
@@ -363,6 +374,8 @@ def ask_patiently(
     if logprobs:
         request["logprobs"] = True
     mishaps: list[str] = []
+    limits = 0
+    waited = 0.0
     while True:
         try:
             return _ask(client, endpoint, request), mishaps
@@ -370,8 +383,17 @@ def ask_patiently(
             mishaps.append(str(error))
             if not error.passing:
                 raise
-            doubled_wait = endpoint.wait * 2.0 ** (len(mishaps) - 1)
+            doubled_wait = endpoint.wait * 2.0 ** min(len(mishaps) - 1, 30)
             wait = max(min(doubled_wait, endpoint.longest_wait), error.wait)
-        if len(mishaps) >= endpoint.tries or wait > endpoint.longest_wait:
+            limited = error.limited and endpoint.patience > 0
+        if limited:
+            limits += 1
+            waited += wait
+            if waited > endpoint.patience:
+                budget = f"its rate is limited for longer than {endpoint.patience:g} s"
+                raise EndpointError(
+                    f"no answer after {len(mishaps)} tries: {budget}: {mishaps[-1]}"
+                )
+        elif len(mishaps) - limits >= endpoint.tries or wait > endpoint.longest_wait:
             raise EndpointError(f"no answer after {len(mishaps)} tries: {'; '.join(mishaps)}")
         sleep(wait)

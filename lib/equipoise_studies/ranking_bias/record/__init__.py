@@ -24,8 +24,13 @@ def plan(study: Study, models: Path | None, work: Path) -> list[Step]:
     recorders = {label: Recorder(study, label, models, work) for label in study.query_sets}
     recording: list[Step] = []
     to_record: set[str] = set()
+    substituted: set[Path] = set()
     for recorder in recorders.values():
-        recording += recorder.steps()
+        # documents that query sets share are substituted once, by the first that wants them
+        folder = recorder.texts.folder
+        recording += recorder.steps(substituting=folder not in substituted)
+        if recorder.new_runs():
+            substituted.add(folder)
         to_record |= set(recorder.new_rankers())
 
     # a ranker is trained before any query set is ranked by it

