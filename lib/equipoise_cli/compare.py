@@ -161,7 +161,7 @@ def _meaning(name: str, measure: str, options: Mapping[str, Any]) -> str:
     percent = f"{options['level']:.0%}"
     if name == "leaderboard":
         method = options["mean_intervals"]
-        return f"means of {measure}, with {method} {percent} intervals over topics"
+        return f"means of {measure}, with {method} {percent} bootstrap intervals over topics"
     if name == "topics":
         baseline = options["baseline"] or "the run with the highest mean"
         return f"every score beside that of {baseline}"
