@@ -128,11 +128,12 @@ def _renamed_seen(
     from equipoise.coverage import Seen, first
 
     distinct = documents.drop_duplicates()
+    known = first(pd.Index(original_of))
     if ids is None:
-        place, needed, known = "--suffix", f"the ending {suffix}", ()
+        place, needed = "--suffix", f"the ending {suffix}"
         is_renamed = distinct.str.endswith(suffix)
     else:
-        place, needed, known = f"--ids {ids}", "an original in it", first(pd.Index(original_of))
+        place, needed = f"--ids {ids}", "an original in it"
         is_renamed = distinct.isin(list(original_of))
     return Seen(
         place,

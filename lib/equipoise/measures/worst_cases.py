@@ -133,7 +133,7 @@ def worst_cases(
     value = finite(table["value"], "scores")
     weight = finite(table[_WEIGHT] if _WEIGHT in table else np.ones(len(table)), _WEIGHT)
     score = table.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
-    total = np.bincount(score, weights=weight)
+    total = np.bincount(score, weights=weight).astype(np.float64)
     if (weight < 0).any() or (total == 0).any():
         raise ValueError("probabilities must not be negative, nor all be 0")
     if _WEIGHT in table:
