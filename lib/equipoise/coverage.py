@@ -61,6 +61,8 @@ class Seen:
         return lines
 
     def __str__(self) -> str:
+        if not self.whole:
+            return f"{self.needed} for none: there are no {self.items}"
         return f"{self.needed} for {self.found:,} of {self.whole:,} {self.items} ({self.share:.0%})"
 
 

@@ -134,7 +134,7 @@ Offsets = Annotated[
     ),
 ]
 Gains = Annotated[
-    Mapping[int, Share] | Literal["exponential"],
+    Annotated[Mapping[int, Share], Predicate(with_a_sum_above_0)] | Literal["exponential"],
     Option(
         "Gain of each level, or (2^l - 1) / 2^(highest level).",
         form="level:gain,...",
@@ -250,7 +250,7 @@ Pause = Annotated[float, Ge(0), Le(86_400), Option("Seconds between requests.")]
 
 Cutoff = Annotated[int, Ge(1), Option("Ranks that are looked at.")]
 LevelGains = Annotated[
-    Mapping[int, NonNegative] | Literal["exponential"],
+    Annotated[Mapping[int, NonNegative], Predicate(with_a_sum_above_0)] | Literal["exponential"],
     Option(
         "Gain of each relevance level, or 2^l - 1 up to the highest level judged, at least 2; "
         "level 0 has none.",

@@ -166,6 +166,7 @@ def compare(
     mine,T1,,nDCG@10,0.31                    T2  nDCG@10  0.45        ndcg_cut_10  T2  0.45
     """  # noqa: D301 - click reads a backspace as: leave these lines as they are
     _check(scores, output, figure, force)
+    _refuse_second_correction(options["test"], options["correction"])
     from equipoise.loaders.scores import read_scores
     from equipoise_cli import comparisons as compared
 
@@ -214,6 +215,16 @@ def _default_tables(
     if is_long and not options["by"]:
         return ["leaderboard", "pairs"]
     return ["leaderboard", "comparisons"]
+
+
+def _refuse_second_correction(test: str, correction: str) -> None:
+    """Refuse a correction that somebody asks for beside the one that Tukey's test has built in."""
+    source = click.get_current_context().get_parameter_source("correction")
+    is_asked_for = source is not click.core.ParameterSource.DEFAULT
+    if test == "tukey" and is_asked_for and correction != "none":
+        remedy = "leave it out, or choose a test of one pair at a time, such as --test t"
+        problem = "p of --test tukey is that of all pairs at once, and takes no other correction"
+        raise click.UsageError(f"--correction {correction}: {problem}; {remedy}")
 
 
 def _figure_of_runs(comparison: Any, level: float, path: Path) -> bytes:

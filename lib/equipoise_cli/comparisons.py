@@ -197,7 +197,8 @@ def _meaning(name: str, comparisons: Comparisons, options: Mapping[str, Any]) ->
     threshold = f"{1 - options['level']:.3g}"
     if name == "leaderboard":
         return (
-            f"means of {measures}, with {options['mean_intervals']} {percent} intervals over topics"
+            f"means of {measures}, with {options['mean_intervals']} {percent} bootstrap intervals "
+            "over topics"
         )
     if name == "topics":
         baseline = options["baseline"] or "the run with the highest mean"

@@ -16,18 +16,20 @@ def with_mean_intervals(
 ) -> pd.DataFrame:
     """The scores with columns ``low, high``: the interval of each mean over topics.
 
-    A mean is a row with an empty topic; one that is not there is added. ``scores``: columns ``run,
-    topic, attribute, measure, value``. For all measures the same topics are drawn. NaN for a topic,
-    and for a mean of fewer than two or of an undefined one.
+    They are those of `equipoise.statistics.leaderboard`. A mean is a row with an empty topic; one
+    that is not there is added. ``scores``: columns ``run, topic, attribute, measure, value``. For
+    all measures the same topics are drawn. NaN for a topic, and for a mean of fewer than two or of
+    an undefined one.
     """
     # It imports SciPy, which scores without intervals do without.
     from equipoise.statistics.intervals import bootstrap_intervals
 
     keys, samples, sample_means = [], [], []
-    topic_rows = scores[scores["topic"] != ""]
+    topic_rows = scores[scores["topic"] != ""].set_index("topic")
     for key, values in topic_rows.groupby(_KEYS, sort=False)["value"]:
         keys.append(key)
-        samples.append(values)
+        # Topics are drawn by their places, which must be the same in whatever order rows come.
+        samples.append(values.sort_index())
         sample_means.append(values.mean(skipna=False))
     means = pd.DataFrame(keys, columns=_KEYS).assign(topic="", mean=sample_means)
     means[["low", "high"]] = bootstrap_intervals(samples, seed, level=level, resamples=resamples)

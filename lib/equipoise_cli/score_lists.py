@@ -358,6 +358,8 @@ def score_attribution(
 
     outputs = {"-o": (output, SCORES), "--figure": (figure, DRAWING)}
     refuse_outputs(outputs, [*paths(answers), qrels], force=force)
+    if authors[0] and authors[0] == authors[1]:
+        raise click.BadParameter(f"--authors are two different ones; found {authors[0]!r} twice")
     from equipoise.measures import attribution
     from equipoise_cli.parquet_folders import cluster as connect
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,11 @@ from equipoise_cli.shared import (
     tells_what_was_seen,
     write,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from equipoise.coverage import Seen
 
 
 @score.command(
@@ -77,6 +83,7 @@ def score_crbo(
     refuse_outputs({"-o": (output, SCORES)}, [*files, ids], force=force)
     import pandas as pd
 
+    from equipoise.coverage import judge
     from equipoise.loaders.trec import read_run, run_names
     from equipoise.measures.rank_overlap import crbo
     from equipoise.problems import together
@@ -85,8 +92,10 @@ def score_crbo(
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
     names = run_names([original for original, _ in pairs])
     original_of: dict[str, str] = {}
+    counterfactual_ids: list[pd.Series] = []
 
     def original_ids(document: pd.Series) -> pd.Series:
+        counterfactual_ids.append(document)
         if not original_of:
             return document.str.removesuffix(suffix)
         # A document of the counterfactual collection may be one of the original, as it was.
@@ -105,6 +114,8 @@ def score_crbo(
     counterfactual = pd.concat(runs[1::2], ignore_index=True)
     with_ends = ends_of_means(options)
     with tells_what_was_seen(options["least_seen"]):
+        if ids is not None or suffix:
+            judge([_renamed_seen(pd.concat(counterfactual_ids), suffix, ids, original_of)])
         table = crbo(original, counterfactual, **options)
     scores = with_ends(table)
     write({output: scores})
@@ -122,3 +133,31 @@ def _read_document_ids(path: str | Path) -> dict[str, str]:
     problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", expected)
     problems.refuse()
     return dict(zip(table["counterfactual"], table["document"], strict=True))
+
+
+def _renamed_seen(
+    documents: pd.Series, suffix: str, ids: Path | None, original_of: Mapping[str, str]
+) -> Seen:
+    """Of how many documents of the counterfactual runs --suffix or --ids says the original."""
+    import pandas as pd
+
+    from equipoise.coverage import Seen, first
+
+    distinct = documents.drop_duplicates()
+    known = first(pd.Index(original_of))
+    if ids is None:
+        place, needed = "--suffix", f"the ending {suffix}"
+        is_renamed = distinct.str.endswith(suffix)
+    else:
+        place, needed = f"--ids {ids}", "an original in it"
+        is_renamed = distinct.isin(list(original_of))
+    return Seen(
+        place,
+        "counterfactual documents",
+        needed,
+        int(is_renamed.sum()),
+        len(distinct),
+        first(distinct[~is_renamed]),
+        known,
+        asked=False,  # most documents may be the same in both collections
+    )

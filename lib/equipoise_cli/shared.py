@@ -222,7 +222,7 @@ def named(texts: Iterable[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip()
-        if not equals or not name or name in values:
+        if not equals or not name or not value.strip() or name in values:
             expected = f"{option} is written NAME=VALUE, each name once"
             raise click.BadParameter(f"{expected}; found {text!r}")
         # A dash is the standard input, as for every file of a command.

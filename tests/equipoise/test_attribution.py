@@ -577,7 +577,8 @@ def test_every_mention_of_a_document_that_is_there_is_a_row() -> None:
     answers = pd.DataFrame(
         {"question": [*"abcd"], "answer": "x", "documents": 3, "citations": cited}
     )
-    rows = citation_rows(answers.assign(relevant=[(2,), (1,), (1,), (3, 1)], gold=[()] * 4))
+    with pytest.warns(Note, match=r"2 of 6 citations .* no document that was shown \(0, 9\)"):
+        rows = citation_rows(answers.assign(relevant=[(2,), (1,), (1,), (3, 1)], gold=[()] * 4))
     assert rows.columns.tolist() == ["question", "documents", "document", "relevant", "probability"]
     assert rows["question"].tolist() == ["a", "a", "a", "d"]
     assert rows["document"].tolist() == [2, 2, 1, 3]

@@ -282,6 +282,8 @@ def test_three_modes_of_trec_give_a_cab() -> None:
         "qrels",
     ]
     assert "wanted --authors" in called(*modes).stderr
+    same = called(*modes, "--authors", "Human", "Human")
+    assert (same.exit_code, "found 'Human' twice" in same.stderr) == (2, True)
     result = called(*modes, "--authors", "Human", "LLM")
     assert "rag24+rag25+ragtime,,Human,LLM,Informed,CF-informed,CAB-precision,0," in result.stdout
     refused = called(*modes, "--authors", "Human", "LLM", "-o", "rag25.jsonl", "--force")

@@ -27,6 +27,7 @@ from equipoise.statistics import (
 )
 from equipoise.statistics.agreement_of_measures import kendall, top_weighted_tau
 from equipoise.statistics.pairs import largest_differences, residual_variance
+from equipoise_cli.mean_intervals import with_mean_intervals
 from equipoise_compendium import project
 from random_scores import random_scores
 
@@ -245,10 +246,35 @@ def test_intervals_of_means_agree_with_scipy() -> None:
     board, joint = leaderboard(scores), leaderboard(scores, mean_intervals="simultaneous")
     assert board["run"].tolist() == ["a", "b", "c"]
     for (_, row), (_, wider) in zip(board.iterrows(), joint.iterrows(), strict=True):
-        values = scores.loc[scores["run"] == row["run"], "value"]
+        values = scores[scores["run"] == row["run"]].sort_values("topic")["value"]
         for found, level in ((row, 0.95), (wider, 1 - 0.05 / 3)):
-            expected = stats.ttest_1samp(values, 0).confidence_interval(level)
+            expected = stats.bootstrap(
+                (values,),
+                np.mean,
+                confidence_level=level,
+                n_resamples=9999,
+                method="percentile",
+                rng=np.random.default_rng(0),
+            ).confidence_interval
             assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
+            assert values.min() <= found["low"] < found["mean"] < found["high"] <= values.max()
+
+
+def test_the_interval_of_a_mean_is_the_same_whoever_writes_it() -> None:
+    """That of a score with its intervals, and that of a leaderboard; none leaves the scores."""
+    scores = tidy(np.random.default_rng(14).beta(0.3, 0.5, size=(10, 3)), "GFR").assign(
+        attribute=""
+    )
+    board = leaderboard(scores, level=0.9, resamples=499, seed=3).set_index("run")
+    shuffled = scores.sample(frac=1, random_state=1)
+    table = with_mean_intervals(shuffled, level=0.9, resamples=499, seed=3)
+    means = table[table["topic"] == ""].set_index("run").loc[board.index]
+    assert means[["value", "low", "high"]].to_numpy() == pytest.approx(
+        board[["mean", "low", "high"]].to_numpy(), rel=1e-14
+    )
+    # Two runs at the upper end of 0 to 1: an interval by t would end above it.
+    high = tidy([[1, 0.9], [1, 1], [0.7, 1], [1, 1]])
+    assert leaderboard(high)["high"].max() <= 1
 
 
 def test_a_comparison_has_it_all_and_keeps_groups_apart() -> None:

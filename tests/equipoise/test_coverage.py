@@ -235,6 +235,8 @@ def test_shares_are_gathered_told_and_judged() -> None:
             Seen("run c", "documents", "a text", 0, 0),
         ]
     )
+    nothing = [Seen("run d", "queries", "a list", 0, 0)]
+    assert summaries(nothing) == ["a list for none: there are no queries"]
 
 
 # --- headers and tokens ---------------------------------------------------------------------------

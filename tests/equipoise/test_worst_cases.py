@@ -44,7 +44,8 @@ def quantile_integral(values: list[float], weights: list[float], worst: float) -
 def test_the_tail_is_the_integral_of_the_quantiles(
     cases: list[tuple[float, int]], worst: float
 ) -> None:
-    values, weights = [value for value, _ in cases], [float(weight) for _, weight in cases]
+    values, counts = [value for value, _ in cases], [count for _, count in cases]
+    weights = [count / sum(counts) for count in counts]
     found = by_case(worst_cases(scored(values, weights), "order", worst=worst))
     assert found["mean"] == pytest.approx(np.average(values, weights=weights))
     assert found["worst"] == min(values)
@@ -81,6 +82,17 @@ def test_what_cannot_be_is_not_the_worst() -> None:
         (scored([0.1, float("nan")]), "order", "1 not finite"),
         (scored([0.1, 0.2], [-1, 2]), "order", "must not be negative"),
         (scored([0.1, 0.2], [0, 0]), "order", "nor all be 0"),
+        (
+            scored([0.1, 0.2], [0.2, 0.4]),
+            "order",
+            "sum to 0.6 over the cases of run a, measure R, and not to 1 for 1 of 1 scores",
+        ),
+        (
+            pd.concat([scored([1.0], [1.0]).assign(run="b"), scored([0.1, 0.2], [2, 3])]),
+            "order",
+            "sum to 5 over the cases of run a, measure R, and not to 1 for 1 of 2 scores",
+        ),
+        (scored([0.1, 1e308]), "order", r"scores: found 1e\+308, wanted numbers up to 1e\+100"),
         (scored([0.1, 0.2]).assign(order=1), "order", "order 1 of a score comes twice"),
         (scored([0.1, 0.2]).drop(columns="order"), "trial", "run 'a' names no trial"),
         (scored([0.1, 0.2]), "annotator", "annotator"),

@@ -81,6 +81,33 @@ REGIONS = [
 ]
 
 
+LABELS = REGIONS[0]
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        ("oops", "column item 1, annotation 5: found"),
+        ({"type": "labels"}, "wanted an object with result, a list"),
+        (["oops"], "annotation 5, result 1: found 'oops', wanted an object with a value"),
+        ([LABELS, 7], "annotation 5, result 2: found '7', wanted an object with a value"),
+        ([LABELS | {"value": [1]}], "wanted an object with a value, which is an object"),
+        ([LABELS | {"value": {"labels": ["L1"]}}], "wanted start, end and labels, a list of texts"),
+        ([LABELS | {"value": LABELS["value"] | {"labels": "L1"}}], "labels, a list of texts"),
+        ([LABELS | {"value": LABELS["value"] | {"labels": [1]}}], "labels, a list of texts"),
+        ([LABELS | {"type": "hypertextlabels"}], "hypertextlabels, a list of texts"),
+    ],
+)
+def test_results_of_another_form_are_refused(results: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        read_export(written(tmp_path, [task(results)]), SETS)
+    assert said in str(error.value)
+    for wrong in ("oops", ["oops"]):
+        other = task([]) | {"annotations": wrong}
+        with pytest.raises(InputError, match="'oops'"):
+            read_export(written(tmp_path, [other]), SETS, "label-studio")
+
+
 def paragraphs() -> dict[str, Any]:
     """The same as paragraphs of a dialogue, whose places are within each."""
     said = [line.split(": ", 1) for line in TEXT.split("\n")]

@@ -102,6 +102,7 @@ def test_options_change_the_scores() -> None:
     ("options", "message"),
     [
         (["--gains", "2"], "name:number"),
+        (["--gains", "1:0,2:0"], "with a sum above 0"),
         (["--gains", "high:1"], "whole numbers from 1"),
         (["--gains", "1:0.5"], "no gain for level 2"),
         (["--gains", "1:a,2:1"], "'a'"),

@@ -209,6 +209,37 @@ def test_topics_that_lack_are_named_or_dropped(tmp_path: Path) -> None:
     assert "compared over the 4 topics that all have" in kept.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "is_refused"),
+    [
+        (["--correction", "bonferroni"], True),
+        (["--test", "tukey", "--correction", "holm"], True),
+        (["--correction", "none"], False),
+        ([], False),
+        (["--test", "t", "--correction", "bonferroni"], False),
+    ],
+)
+def test_tukey_takes_no_second_correction(
+    scores: Path, options: list[str], is_refused: bool
+) -> None:
+    result = called("compare", scores, "--resamples", 99, *options)
+    assert result.exit_code == (2 if is_refused else 0)
+    assert ("and takes no other correction; leave it out" in result.stderr) == is_refused
+
+
+def test_scores_that_would_overflow_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    large = tidy(means=False)
+    large.loc[3, "value"] = 1e308
+    large.to_csv(path, index=False)
+    for command in ("compare", "correlate", "discriminative-power", "topic-set-size"):
+        more = ["--difference", 0.1] if command == "topic-set-size" else []
+        result = called(command, path, "--resamples", 99, *more)
+        if command != "correlate":  # of one measure there is none
+            assert "scores: found 1e+308, wanted numbers up to 1e+100" in result.stderr
+        assert result.exit_code == 2
+
+
 # --- what is written ------------------------------------------------------------------------------
 
 

@@ -155,6 +155,8 @@ def test_a_third_grade_has_a_gain_and_it_is_said(files: Path) -> None:
         (["--kind", "SIZE=nominal"], "each name once"),
         (["--kind", "SIZE"], "NAME=VALUE"),
         (["--gains", "quadratic"], "level:gain"),
+        (["--gains", "1:0,2:0"], "with a sum above 0"),
+        (["--target", "AGE="], "--target is written NAME=VALUE, each name once; found 'AGE='"),
         (["--weights", "AGE:1"], "weights for AGE; wanted one for each of utility, SIZE"),
         (["--weights", "utility:1"], "weights for utility; wanted one for each of utility, SIZE"),
     ],

@@ -70,6 +70,24 @@ def test_it_is_the_sum_of_the_definition(
     )
 
 
+def test_a_suffix_or_ids_that_match_nothing_are_refused(
+    files: tuple[Path, Path, Lists, Lists], tmp_path: Path
+) -> None:
+    """The original twice: the ids agree, so that nothing else would tell of it."""
+    before, after, *_ = files
+    none = called("--run", before, before, "--suffix", "-cf")
+    assert none.exit_code == 2
+    assert "--suffix: found the ending -cf for none of 12 counterfactual documents" in none.stderr
+    ids = tmp_path / "ids.csv"
+    ids.write_text("document,counterfactual\nd1,x1\nd2,x2\n")
+    none = called("--run", before, before, "--ids", ids)
+    assert none.exit_code == 2
+    assert "found an original in it for none of 12 counterfactual documents" in none.stderr
+    assert "the other has x1, x2" in none.stderr
+    some = called("--run", before, after, "--suffix", "-cf")
+    assert "seen: the ending -cf for 12 of 12 counterfactual documents (100%)" in some.stderr
+
+
 def test_the_same_run_overlaps_fully_and_means_have_intervals(
     files: tuple[Path, Path, Lists, Lists], tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from equipoise.arrays import Floats, Integers, cumulative_sums, starts
 from equipoise.declare import measure
 from equipoise.problems import need_columns
 from equipoise.statistics import finite
+from equipoise.tidy import TOLERANCE
 
 _WEIGHT, _ABOUT = (
     "probability",
@@ -47,6 +48,19 @@ def _cases(scores: pd.DataFrame, over: str) -> pd.DataFrame:
     return table
 
 
+def _refuse_other_sums(total: Floats, score: Integers, about: pd.DataFrame) -> None:
+    """Refuse probabilities of the cases of a score that are not 1 in all: cases may be missing."""
+    wrong = np.flatnonzero(np.abs(total - 1) > TOLERANCE)
+    if len(wrong):
+        row = about.iloc[int(np.argmax(score == wrong[0]))]
+        cells = ", ".join(f"{name} {value}" for name, value in row.items() if value != "")
+        raise ValueError(
+            f"probabilities sum to {total[wrong[0]]:.6g} over the cases of {cells}, and not to 1"
+            f" for {len(wrong)} of {len(total)} scores; wanted every case of a score, or no column"
+            " probability"
+        )
+
+
 @measure(
     "Mean, worst and CVaR over cases",
     family="Any score, over cases",
@@ -75,10 +89,11 @@ def worst_cases(
     ----------
     scores : DataFrame
         A row per case and score, with the columns measure, value and ``over``, and any others that
-        tell scores apart (run, topic, attribute). A column probability weighs the cases; without
-        one all weigh the same. Where ``over`` is trial and no such column is there, runs are taken
-        to be called ``system-trial``, as a harvest names them. Means, whose topic is empty, are no
-        cases of ``topic``; columns seen, low and high are left out.
+        tell scores apart (run, topic, attribute). A column probability weighs the cases, and sums
+        to 1 over those of a score; without one all weigh the same. Where ``over`` is trial and no
+        such column is there, runs are taken to be called ``system-trial``, as a harvest names them.
+        Means, whose topic is empty, are no cases of ``topic``; columns seen, low and high are left
+        out.
 
     Returns
     -------
@@ -89,8 +104,8 @@ def worst_cases(
     Raises
     ------
     ValueError
-        If a column is missing, a value is not finite, a case comes twice, or weights are negative
-        or sum to 0.
+        If a column is missing, a value is not finite, a case comes twice, or probabilities are
+        negative or do not sum to 1.
 
     Notes
     -----
@@ -118,9 +133,11 @@ def worst_cases(
     value = finite(table["value"], "scores")
     weight = finite(table[_WEIGHT] if _WEIGHT in table else np.ones(len(table)), _WEIGHT)
     score = table.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
-    total = np.bincount(score, weights=weight)
+    total = np.bincount(score, weights=weight).astype(np.float64)
     if (weight < 0).any() or (total == 0).any():
         raise ValueError("probabilities must not be negative, nor all be 0")
+    if _WEIGHT in table:
+        _refuse_other_sums(total, score, table[keys])
 
     # The cases of each score next to each other, the worst first.
     sign = 1.0 if worse == "low" else -1.0

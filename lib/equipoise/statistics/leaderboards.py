@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from equipoise.declare import checked
 from equipoise.options import (
@@ -21,6 +20,7 @@ from equipoise.options import (
     Unpaired,
 )
 from equipoise.problems import listed, need_columns
+from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
 
 
@@ -44,32 +44,34 @@ def leaderboard(
     *,
     level: Level = 0.95,
     mean_intervals: MeanIntervals = "marginal",
+    resamples: Resamples = 9999,
     unpaired: Unpaired = "refuse",
+    seed: Seed = 0,
 ) -> pd.DataFrame:
     """Runs by their mean, highest first: columns ``run, topics, mean, low, high``.
 
     ``scores``: of one measure, columns run, topic, value. The intervals are of the mean over topics
-    like these, by the t distribution; between two runs they say little, for their scores are
-    paired: look at the interval of a difference.
+    like these: the percentile bootstrap, topics drawn in their order by the seed, which is what
+    `equipoise score --intervals` writes. No end lies beyond the scores, and so none beyond the
+    range of the measure. Between two runs they say little, for their scores are paired: look at the
+    interval of a difference.
 
     Examples
     --------
     >>> scores = pd.DataFrame({"run": [*"aabb"], "topic": [*"1212"], "value": [0.2, 0.4, 0.5, 0.7]})
     >>> leaderboard(scores).round(2)
-      run  topics  mean   low  high
-    0   b       2   0.6 -0.67  1.87
-    1   a       2   0.3 -0.97  1.57
+      run  topics  mean  low  high
+    0   b       2   0.6  0.5   0.7
+    1   a       2   0.3  0.2   0.4
     """
     wide = topic_by_run(scores, unpaired=unpaired)
     topics, runs = wide.shape
-    tail = (1 - level) / 2
     if mean_intervals == "simultaneous":
-        tail = tail / runs
-    mean = wide.mean()
-    error = wide.std(ddof=1) / np.sqrt(topics)
-    reach = stats.t.isf(tail, topics - 1) * error
+        level = 1 - (1 - level) / runs
+    columns = [wide[run] for run in wide.columns]
+    ends = bootstrap_intervals(columns, seed, level=level, resamples=resamples)
     table = pd.DataFrame(
-        {"topics": topics, "mean": mean, "low": mean - reach, "high": mean + reach}
+        {"topics": topics, "mean": wide.mean(), "low": ends[:, 0], "high": ends[:, 1]}
     )
     return table.sort_values("mean", ascending=False, kind="stable").reset_index(names="run")
 
@@ -126,7 +128,14 @@ def compare_systems(
     boards, comparisons, differences = [], [], []
     groups = chosen.groupby(list(by), sort=False) if by else [((), chosen)]
     for key, part in groups:
-        board = leaderboard(part, mean_intervals=mean_intervals, level=level, unpaired=unpaired)
+        board = leaderboard(
+            part,
+            level=level,
+            mean_intervals=mean_intervals,
+            resamples=resamples,
+            unpaired=unpaired,
+            seed=seed,
+        )
         pairs = compare_pairs(
             part,
             baseline=baseline,

@@ -15,7 +15,7 @@ from equipoise.arrays import Floats, Integers
 from equipoise.declare import checked
 from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired
 from equipoise.problems import Note, listed, need_columns
-from equipoise.statistics.intervals import batches
+from equipoise.statistics.intervals import batches, refuse_large
 
 # Statistics of two draws that differ by no more, relatively, are equal: sums are rounded.
 _EQUAL = 1e-9
@@ -103,6 +103,7 @@ def topic_by_run(
     wide = scores.pivot(index=unit, columns=run, values="value").sort_index().sort_index(axis=1)  # noqa: PD010
     wide = wide.astype(np.float64).set_axis(wide.columns.map(str), axis=1)
     is_missing = ~np.isfinite(wide)
+    refuse_large(wide[~is_missing], "scores")
     if is_missing.to_numpy().any():
         complaint = _missing_scores(scores, is_missing, run, unit)
         if unpaired == "refuse":

@@ -39,7 +39,13 @@ from equipoise.loaders.objects import Item, first_value, read_objects, recognise
 from equipoise.loaders.transcripts import run_of
 from equipoise.options import Offsets, Units
 from equipoise.problems import Note, Problems, listed, shown
-from equipoise_cli.loaders.annotation_formats import KNOWN, Span, doccano, studio
+from equipoise_cli.loaders.annotation_formats import (
+    KNOWN,
+    Span,
+    doccano,
+    studio,
+    studio_problems,
+)
 from equipoise_cli.loaders.annotation_labels import Meaning
 from equipoise_cli.loaders.chats import SPEAKERS, word_of
 
@@ -431,6 +437,12 @@ def read_export(
     reader = _Reader(path, Meaning(attributes, labels), offsets)
     tasks = []
     for item in items:
+        if form == "label-studio":
+            wrong_parts = list(studio_problems(item.content))
+            for place, problem, expected in wrong_parts:
+                item.wrong(reader.problems, place, problem, expected)
+            if wrong_parts:
+                continue
         if KNOWN[form](item.content):
             tasks.append((item, spans_of_task(item.content)))
         else:

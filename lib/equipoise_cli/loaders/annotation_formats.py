@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from equipoise.loaders.objects import fields_of, first_value
+from equipoise.problems import shown
 
 
 @dataclass
@@ -37,6 +38,10 @@ _CHOICES = (
     "rating",
     "number",
 )
+
+
+_LABELS = _CHOICES[:3]
+"""Controls whose results are regions of the text."""
 
 
 def _choice(value: Any) -> str:
@@ -119,6 +124,42 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
             name = f"{name} again"
         spans_of[name] = _studio_spans(annotation.get("result") or ())
     return spans_of
+
+
+def _problem_of_result(result: Any) -> str:
+    """What is wanted of a result of Label Studio that is not what it should be, or nothing."""
+    value = fields_of(result).get("value")
+    if not isinstance(value, dict):
+        return "an object with a value, which is an object"
+    kind = result.get("type")
+    if kind not in _LABELS:
+        return ""
+    labels = value.get(kind)
+    is_list = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    if "start" in value and "end" in value and is_list:
+        return ""
+    return f"start, end and {kind}, a list of texts"
+
+
+def studio_problems(content: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Where a task of Label Studio is of another form than its exports: place, found, wanted."""
+    annotations = content.get("annotations")
+    if not isinstance(content.get("data"), dict) or annotations is None:
+        return
+    if not isinstance(annotations, list):
+        yield "annotations", shown(annotations), "a list of annotations"
+        return
+    for number, annotation in enumerate(annotations, start=1):
+        fields = fields_of(annotation)
+        place = f"annotation {fields.get('id', number)}"
+        results = fields.get("result")
+        if not isinstance(results, (list, type(None))) or not isinstance(annotation, dict):
+            yield place, shown(annotation), "an object with result, a list"
+            continue
+        for place_of_result, result in enumerate(results or (), start=1):
+            wanted = _problem_of_result(result)
+            if wanted:
+                yield f"{place}, result {place_of_result}", shown(result), wanted
 
 
 def _is_studio(content: dict[str, Any]) -> bool:

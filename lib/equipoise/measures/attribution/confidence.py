@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from equipoise.measures.attribution.quality import (
     end_to_end,
     shown_and_relevant,
 )
-from equipoise.problems import need_columns
+from equipoise.problems import Note, listed, need_columns
 
 
 def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
@@ -29,7 +30,7 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     columns of the answer without its text and gold answers, then ``document``, ``relevant`` (bool)
     and ``probability`` (NaN where it is not known), in the order of the answers. Every mention
     counts; numbers of documents that were not shown are left out, since such a document is neither
-    relevant nor not.
+    relevant nor not, and a note says how many.
 
     thesis, Eq. 5.4: the sets C_q.
     """
@@ -50,6 +51,11 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
         probability=np.array(probabilities, dtype=np.float64),
     )
     was_shown = (numbers >= 1) & (numbers <= documents[rows])
+    n_other = int((~was_shown).sum())
+    if n_other:
+        examples = listed(pd.unique(numbers[~was_shown]), 3)
+        message = f"citations with a probability name no document that was shown ({examples})"
+        warnings.warn(f"{n_other} of {len(numbers)} {message}: left out of AC", Note, 3)
     return table[was_shown].reset_index(drop=True)
 
 
