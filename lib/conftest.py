@@ -13,5 +13,5 @@ def pytest_report_header() -> str | None:
     """Say what is left out, and why."""
     if not collect_ignore:
         return None
-    remedy = "pip install 'equipoise[models]'"
+    remedy = "pip install '.[models]'"
     return f"no doctests of {', '.join(collect_ignore)}: they need PyTorch ({remedy})"

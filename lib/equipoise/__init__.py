@@ -40,7 +40,7 @@ _FRONT_DOOR = {
     "problems": "InputError Problem",
     "statistics": "bootstrap_interval compare_pairs compare_systems corrected correlations"
     " discriminative_power leaderboard topic_set_size",
-    "tidy": "tidy_memberships tidy_qrels tidy_runs",
+    "tidy": "tidy_memberships tidy_qrels tidy_runs tidy_scores",
 }
 _MODULE_OF = {}
 for _module, _names in _FRONT_DOOR.items():

@@ -20,8 +20,9 @@ import pandas as pd
 from equipoise.arrays import by_score
 from equipoise.attributes import AttributeSet, attribute_sets
 from equipoise.loaders.documents import data_set
+from equipoise.loaders.scores import OTHER_NAMES, read_scores
 from equipoise.loaders.trec import read_qrels, read_runs
-from equipoise.problems import Note, listed, refused, shown
+from equipoise.problems import Note, listed, need_columns, refuse_twice, refused, shown
 
 TOLERANCE = 1e-5
 """How far shares printed with a few digits may be from summing to 1."""
@@ -228,6 +229,52 @@ def tidy_qrels(source: Any) -> pd.DataFrame:
     if is_fraction.any():
         raise refused(label, f"{level[is_fraction].iloc[0]:g} as level", "a whole number")
     return tidy.assign(level=level.astype("int64").clip(lower=0))
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def tidy_scores(source: Any) -> pd.DataFrame:
+    """Scores by topic as columns run, topic, measure, value and maybe others.
+
+    ``source``: a file or several; a data frame, PyTerrier's ``perquery`` too; runs of ranx that
+    were evaluated; or the metrics of `ir_measures.iter_calc` by the name of the run.
+
+    >>> from ir_measures import Metric, nDCG
+    >>> tidy_scores({"bm25": [Metric("q1", nDCG @ 10, 0.5)]})
+        run topic  measure  value
+    0  bm25    q1  nDCG@10    0.5
+    """
+    if isinstance(source, pd.DataFrame):
+        names = source.columns
+        new_names = {other: name for other, name in OTHER_NAMES.items() if name not in names}
+        table = source.rename(columns=new_names)
+        need_columns(table, ["run", "topic", "measure", "value"])
+        return table
+    if _is_path(source):
+        return read_scores(source)
+    entries = source.items() if isinstance(source, Mapping) else [(None, run) for run in source]
+    if all(name is None and _is_path(entry) for name, entry in entries):
+        return read_scores(source)
+    rows: list[Any] = []
+    for name, entry in entries:
+        run = str(name or getattr(entry, "name", None) or "run")
+        rows += [(run, *row) for row in _rows_of_scores(entry)]
+    table = pd.DataFrame(rows, columns=["run", "topic", "measure", "value"])
+    refuse_twice(table, ["run", "topic", "measure"], "a run has a score")
+    return table
+
+
+def _rows_of_scores(entry: Any) -> list[tuple[str, str, float]]:
+    """Topic, measure and value of a run that ranx has evaluated, or of metrics of ir_measures."""
+    rows = []
+    if isinstance(getattr(entry, "scores", None), Mapping):
+        for measure, values in entry.scores.items():
+            rows += [(str(topic), str(measure), float(value)) for topic, value in values.items()]
+        return rows
+    for metric in _frame(entry, "the scores", "value").itertuples():
+        rows.append((str(metric.query_id), str(metric.measure), float(metric.value)))
+    return rows
 
 
 # --- memberships ----------------------------------------------------------------------------------

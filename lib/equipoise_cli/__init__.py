@@ -46,7 +46,7 @@ def _to_install(error: ModuleNotFoundError) -> str:
     for requirement in requires("equipoise") or []:
         extra = re.match(rf"{re.escape(package)}\b.*extra == .(\w+).", requirement)
         if extra:
-            return f"this needs {package}: python -m pip install 'equipoise[{extra[1]}]'"
+            return f"this needs {package}: in your clone, python -m pip install '.[{extra[1]}]'"
     return str(error)
 
 

@@ -15,6 +15,7 @@ from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import FOLDER, refuse_outputs
 from equipoise_cli.score import score
 from equipoise_cli.shared import FILE, TARGET, samples, tells_what_was_seen
+from equipoise_cli.tables import need_matplotlib
 
 if TYPE_CHECKING:
     from equipoise.coverage import Seen
@@ -218,6 +219,7 @@ def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: 
     and the first utterance, or where every order was drawn; else the mean has an interval.
     """
     refuse_outputs({"-o": (output, FOLDER)}, [folder, *runs, qrels])
+    need_matplotlib()  # its figures come last
     import pandas as pd
     from tqdm import tqdm
 

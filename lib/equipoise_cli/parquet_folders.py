@@ -66,7 +66,7 @@ def cluster(address: str | None, *, single_threaded: bool = False) -> Iterator[E
         client = import_module("distributed").Client(address, timeout=10)  # seconds
     except ModuleNotFoundError:
         raise ValueError(
-            "a cluster needs Dask: install equipoise[cluster], or the package distributed"
+            "a cluster needs Dask: in your clone, python -m pip install '.[cluster]'"
         ) from None
     except (OSError, TimeoutError):
         raise ValueError(f"no Dask scheduler of a cluster answers at {address}") from None

@@ -133,7 +133,9 @@ def site(serve: bool, port: int) -> None:
     A browser opens it from disk.
     """
     from equipoise_compendium.site import pages
+    from equipoise_compendium.staging import heal
 
+    heal()
     if serve:
         _serve(port)
     elif pages.refresh():
@@ -228,16 +230,19 @@ def crate(output: Path | None) -> None:
     from equipoise_compendium import project
     from equipoise_compendium.provenance import read_manifest
     from equipoise_compendium.site import pages
+    from equipoise_compendium.staging import heal
+    from equipoise_compendium.writing import write_files
 
     kind = Kind("description of reports", lambda path: "ro-crate" in path.read_text("utf-8"))
     refuse_outputs({"-o": (output, kind)}, [])
+    heal()
     manifests = []
     for folder in pages.report_folders():
         manifest = read_manifest(folder)
         if manifest:
             manifests.append(manifest)
     target = output or project.root() / metadata.NAME
-    target.write_text(metadata.text(manifests), encoding="utf-8")
+    write_files({target: metadata.text(manifests)})
     click.echo(str(target))
 
 

@@ -186,16 +186,24 @@ def together(tables: Sequence[Table], form: str) -> str:
 
 
 def check_figure(path: Path | None) -> None:
-    """Refuse a figure of another kind than can be drawn."""
-    if path is not None and path.suffix.lower() not in FIGURES:
+    """Refuse a figure of another kind than can be drawn, and any where matplotlib is missing."""
+    if path is None:
+        return
+    if path.suffix.lower() not in FIGURES:
         raise click.BadParameter(f"a figure is a file {', '.join(FIGURES)}; found {path}")
+    need_matplotlib()
+
+
+def need_matplotlib() -> None:
+    """Raise a ModuleNotFoundError where figures cannot be drawn, before anything is computed."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
 
 
 def axes(*grid: int, **options: Any) -> Any:
     """A figure and its axes, in the style of all figures, off screen."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
+    need_matplotlib()
     from matplotlib import pyplot as plt
 
     from equipoise_compendium.plots import use_style

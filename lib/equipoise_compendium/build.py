@@ -41,7 +41,7 @@ from equipoise_compendium.provenance import (
     staleness,
 )
 from equipoise_compendium.shown import difference_lines
-from equipoise_compendium.staging import move, scratch_prefix, staging
+from equipoise_compendium.staging import heal, move, scratch_prefix, staging
 
 
 @dataclass(frozen=True)
@@ -328,6 +328,7 @@ def check() -> list[str]:
     Each line is a fault: a report that is out of date or altered, a status that fell since the last
     commit, a ledger that does not say what the reports say.
     """
+    heal()
     unread: dict[str, str] = {}
     notebooks = find_notebooks(faults=unread)
     reports = project.root() / "reports"
@@ -385,6 +386,7 @@ def listing() -> pd.DataFrame:
 
     Returns a table with the columns notebook, title, parameters, artefacts.
     """
+    heal()
     rows = []
     faults: dict[str, str] = {}
     for name, notebook in find_notebooks(faults=faults).items():

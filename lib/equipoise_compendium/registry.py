@@ -132,7 +132,12 @@ def fetch(item: str, path: str) -> Path:
             _download(entry, target)
         except OSError as error:
             # Errors of requests are of this kind, without a number.
-            if error.errno is None:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                problem = (
+                    "the certificate of its url is not trusted here (behind a proxy of your own, "
+                    "REQUESTS_CA_BUNDLE names its certificate)"
+                )
+            elif error.errno is None:
                 problem = f"its url does not answer ({type(error).__name__})"
             else:
                 problem = f"cannot be written to the cache, {CACHE_VARIABLE} ({error.strerror})"

@@ -26,6 +26,7 @@ import pandas as pd
 from equipoise_compendium import project
 from equipoise_compendium.build import execute
 from equipoise_compendium.notebooks import Notebook, find_notebooks
+from equipoise_compendium.writing import write_files
 
 TITLE = """# {topic}: conversations scored
 
@@ -172,9 +173,9 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
     existing = [str(path.relative_to(root)) for path in texts if path.exists()]
     if existing:
         raise ValueError(f"there already: {', '.join(existing)}; choose another name")
-    for path, text in texts.items():
+    for path in texts:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    write_files(texts)
     return scaffold
 
 

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from equipoise_compendium import project
@@ -68,6 +68,20 @@ def staging() -> Iterator[Path]:
             place = place.relative_to(project.root())
         problem = f"{place}: {error.strerror or error}"
         raise ValueError(f"cannot finish: {problem}; every report is whole, old or new") from None
+
+
+def heal() -> None:
+    """Put back the reports that a killed build has set aside, before they are read.
+
+    Where a build is at work, or nothing can be written, they are read as they are.
+    """
+    with suppress(OSError):
+        descriptor = os.open(_work_folder(), os.O_RDONLY)
+        try:
+            if lock(descriptor):
+                _tidy()
+        finally:
+            os.close(descriptor)
 
 
 def _tidy() -> None:

@@ -130,11 +130,23 @@ def new_folder(path: str | Path) -> Iterator[Path]:
     target = Path(path).absolute()
     if target.exists():
         raise ValueError(f"{path} is there already; name a folder that is not")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    sweep(target.parent)
-    with staging(target, folder=True) as staged:
-        yield staged
-        staged.rename(target)
+    staged = target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target.parent)
+        with staging(target, folder=True) as staged:
+            yield staged
+            staged.rename(target)
+    except OSError as error:
+        if target.exists():
+            problem = "another process has made it meanwhile; name another folder"
+            raise ValueError(f"cannot write {path}: {problem}") from None
+        # Of a full disk no file is named; what else is named is not of this folder.
+        place = Path(error.filename or staged)
+        if error.errno == errno.EPIPE or not place.is_relative_to(target.parent):
+            raise
+        message = f"cannot write {path}: {reason(error)}; nothing was written"
+        raise ValueError(message) from None
 
 
 def _write_through(path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool) -> None:
@@ -158,15 +170,17 @@ def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
     All are written beside their places, and through to the disk, before the first is put there; so
     a full disk, or a folder in a file's place, leaves every file as it was. Then they are put in
     their places one after the other. A process killed between two of these steps leaves the first
-    files new and the others old, each of them complete.
+    files new and the others old, each of them complete. Where one cannot be put there, the others
+    that are new are removed again.
 
     A new file has the mode that the umask leaves, one that was there keeps its own; through a link
     its target is written.
     """
     path = Path()
-    n_replaced = 0
+    replaced_paths: list[Path] = []
     try:
         with ExitStack() as stack:
+            on_failure = stack.enter_context(ExitStack())
             replacements: list[tuple[Path, Path, Path]] = []
             for path, content in contents.items():
                 target = Path(os.path.realpath(path))
@@ -178,11 +192,16 @@ def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
                 if target.exists():
                     staged.chmod(target.stat().st_mode & 0o7777)
                 replacements.append((path, staged, target))
-            for path, staged, target in replacements:  # noqa: B007 - the error tells the path
+            for path, staged, target in replacements:
+                is_new = not target.exists()
                 staged.replace(target)
-                n_replaced += 1
+                if is_new:
+                    on_failure.callback(target.unlink, missing_ok=True)
+                else:
+                    replaced_paths.append(path)
+            on_failure.pop_all()
     except OSError as error:
-        written = ", ".join(map(str, list(contents)[:n_replaced])) or "nothing"
-        verb = "were" if n_replaced > 1 else "was"
+        written = ", ".join(map(str, replaced_paths)) or "nothing"
+        verb = "were" if len(replaced_paths) > 1 else "was"
         message = f"cannot write {path}: {reason(error)}; {written} {verb} written"
         raise ValueError(message) from None

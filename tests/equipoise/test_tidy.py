@@ -20,7 +20,7 @@ from equipoise import ir
 from equipoise.loaders.groups import read_groups
 from equipoise.loaders.trec import run_names
 from equipoise.problems import InputError, Note
-from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs
+from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs, tidy_scores
 from equipoise_cli import main, shared
 
 door: Any = equipoise  # its names come when they are first used
@@ -295,6 +295,32 @@ def test_groups_of_documents_come_from_a_table_or_lines(tmp_path: Path) -> None:
     write(tmp_path, csv="doc,sex,age\nd1,f,young\n")
     with pytest.raises(InputError, match=r"csv: found columns sex, age, none called H, wanted one"):
         read_groups(tmp_path / "csv", "H")
+
+
+def test_scores_are_understood_alike_by_compare(tmp_path: Path) -> None:
+    """Of ir_measures, ranx, PyTerrier, and files with and without names of runs."""
+    runs = {"bm25": RUN, "dense": {topic: {"d4": 1.0, "d1": 0.5} for topic in RUN}}
+    measures = [ir_measures.nDCG @ 3, ir_measures.RR]
+    metrics, rows, evaluated, files = {}, [], [], []
+    for name, run in runs.items():
+        metrics[name] = list(ir_measures.iter_calc(measures, QRELS, run))
+        evaluated.append(SimpleNamespace(name=name, scores={str(one): {} for one in measures}))
+        lines = "all\tRR\t0.5\n"  # by which the reader knows the column of topics
+        for query, measure, value in metrics[name]:
+            rows.append((name, query, str(measure), value))
+            evaluated[-1].scores[str(measure)][query] = value
+            lines += f"{query}\t{measure}\t{value}\n"
+        files.append(tmp_path / f"{name}.tsv")
+        files[-1].write_text(lines)
+    frame = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    expected = door.compare_systems(frame, "RR", test="t").comparisons
+    assert set(expected["a"]) | set(expected["b"]) == set(runs)
+    for source in (metrics, evaluated, files, str(tmp_path / "all.csv")):
+        compared = door.compare_systems(source, "RR", test="t").comparisons
+        pd.testing.assert_frame_equal(compared, expected)
+    with pytest.raises(ValueError, match="a run has a score twice"):
+        tidy_scores([evaluated[0], evaluated[0]])
 
 
 PEOPLE = "docno,gender,age\nd1,female,old\nd2,male,young\nd3,female,young\nd4,male,old\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -17,7 +18,7 @@ from equipoise.attributes import read_attributes
 from equipoise.loaders.transcripts import read_transcripts
 from equipoise.loaders.trec import read_run
 from equipoise.problems import InputError
-from equipoise_compendium import project, scaffold
+from equipoise_compendium import project, scaffold, writing
 from equipoise_compendium.notebooks import Notebook
 
 RUN = "t1 Q0 a 1 3 r1\nt1 Q0 x 2 2 r1\nt1 Q0 b 3 1 r1\n"
@@ -350,6 +351,24 @@ def test_what_no_new_topic_can_be(
     assert result.exit_code == 2
     assert complaint in " ".join(result.output.split())
     assert sorted(clone.rglob("*")) == before
+
+
+def test_a_new_topic_is_all_there_or_not_at_all(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its test, which is written last, has no room on the disk."""
+    before = sorted(path for path in clone.rglob("*") if path.is_file())
+
+    def no_room(path: Path, content: str, *, parquet: bool) -> None:  # noqa: ARG001
+        if path.name.startswith(".test_mine"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        path.write_text(content)
+
+    monkeypatch.setattr(writing, "_write_through", no_room)
+    result = run("new", "mine", "--topic", "T1")
+    assert result.exit_code == 2
+    assert "test_mine.py: no space left; nothing was written" in " ".join(result.output.split())
+    assert sorted(path for path in clone.rglob("*") if path.is_file()) == before
 
 
 def test_the_template_names_itself_once() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -318,7 +319,7 @@ def test_one_bad_output_leaves_the_other_unwritten(good: Path) -> None:
 
 
 def process(
-    *words: str, stdout: object, unbuffered: bool = False, bytes_of_files: int = 2**30
+    *words: str, stdout: Any, unbuffered: bool = False, bytes_of_files: int = 2**30
 ) -> subprocess.CompletedProcess[str]:
     """The command as a process, whose files cannot grow beyond a size, as on a disk that fills."""
 

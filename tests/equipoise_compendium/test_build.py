@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 
-from equipoise_compendium import build, notebooks, project, provenance, scaffold
+from equipoise_compendium import build, notebooks, project, provenance, scaffold, staging
 from small_repository import TABLE, digest, notebook, put, record, script
 
 
@@ -520,3 +521,23 @@ def test_normalising_removes_what_changes_from_run_to_run() -> None:
     assert steady.cells[0].metadata == {"tags": ["parameters"]}
     assert "papermill" not in steady.metadata
     assert notebooks.normalise(steady) == steady
+
+
+def test_whoever_reads_reports_puts_back_what_a_killed_build_has_set_aside(root: Path) -> None:
+    """A build killed between its two renames left ``check`` and ``list`` without the report."""
+    build.build()
+    before = digest(root / "reports")
+    faults = build.check()
+    for read in (build.check, build.listing):
+        aside = root / "reports" / ".equipoise" / "aside"
+        aside.mkdir(parents=True)
+        (root / "reports" / "example").rename(aside / "example")
+        result = read()
+        assert digest(root / "reports") == before
+        assert isinstance(result, pd.DataFrame) or result == faults
+    # A build that is at work is left alone.
+    with staging.staging():
+        aside.mkdir(parents=True)
+        (root / "reports" / "example").rename(aside / "example")
+        staging.heal()
+        assert not (root / "reports" / "example").exists()

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import textwrap
+import tomllib
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import click
 import pandas as pd
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from equipoise_cli import main
 from equipoise_compendium import project
+from equipoise_compendium.printed import printed_table
 from equipoise_compendium.site import pages
 
 ROOT = project.root()
@@ -23,11 +34,15 @@ GUIDES = [
 ]
 
 
-def blocks(path: Path, language: str, section: str = "") -> list[str]:
+def blocks(path: Path, *languages: str) -> list[str]:
+    """The fenced blocks of a page in these languages, in their order, without their indentation.
+
+    What is ``sh`` or ``python`` runs as it stands; ``console`` names what only a reader has.
+    """
     text = path.read_text(encoding="utf-8")
-    return re.findall(
-        rf"^ *```{language}\n(.+?)^ *```", text[text.index(section) :], re.DOTALL | re.MULTILINE
-    )
+    pattern = rf"^( *)```(?:{'|'.join(languages)})\n(.+?)^ *```"
+    found = re.findall(pattern, text, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for _, block in found]
 
 
 def words_of(block: str) -> list[list[str]]:
@@ -46,7 +61,7 @@ def test_every_command_and_option_exists(path: Path) -> None:
     seen = 0
     for words in [
         words
-        for block in blocks(path, "sh")
+        for block in blocks(path, "sh", "console")
         for words in words_of(block)
         if words[0] == "equipoise"
     ]:
@@ -79,56 +94,229 @@ def test_three_findings_are_those_of_the_reports() -> None:
     assert [line for line in told if f"- {line}" not in findings] == []
 
 
-def follow(block: str, folder: Path) -> str:
-    """Run the commands of a block in a folder, but those that install; return the last output."""
-    said = ""
-    for line in block.replace("\\\n", " ").splitlines():
-        if "pip install" not in line:
-            command = re.sub(r"^equipoise", f"{shlex.quote(sys.executable)} -m equipoise_cli", line)
-            said = subprocess.run(
-                command, cwd=folder, shell=True, check=True, capture_output=True, text=True
-            ).stdout
-    return said
+def test_the_counts_are_those_of_the_ledger() -> None:
+    """As its first lines say them, which builds write."""
+    text = README.read_text(encoding="utf-8")
+    first_lines = (ROOT / "reports" / "ledger.md").read_text(encoding="utf-8").splitlines()[2:5:2]
+    assert [line.rstrip(".").split("; each")[0] in text for line in first_lines] == [True, True]
 
 
-def test_the_first_lines_of_one_who_has_runs(tmp_path: Path) -> None:
-    (block,) = blocks(README, "sh", "## Score your runs")[:1]
-    rows = [
-        (topic, place, f"d{(topic + place) % 4}") for topic in range(6) for place in range(1, 4)
-    ]
-    for name, turned in (("run1", 0), ("run2", 1)):
-        lines = [
-            f"q{t} Q0 {document if t % 3 or not turned else f'e{p}'} {p} {4 - p} {name}\n"
-            for t, p, document in rows
-        ]
-        (tmp_path / f"{name}.txt").write_text("".join(lines))
-    judged = [f"q{topic} 0 d{(topic + 1) % 4} {1 + topic % 2}\n" for topic in range(6)]
-    (tmp_path / "qrels.txt").write_text("".join(judged))
-    groups = [
-        f"{kind}{number},{'female' if number % 2 else 'male'}\n"
-        for number in range(4)
-        for kind in "de"
-    ]
-    (tmp_path / "people.csv").write_text("document,group\n" + "".join(groups))
-    assert follow(block, tmp_path).startswith("GFR\n")
-    assert set(pd.read_csv(tmp_path / "scores.csv")["run"]) == {"run1", "run2"}
-    assert (tmp_path / "runs.svg").stat().st_size > 1000
+# --- what runs ------------------------------------------------------------------------------------
+
+ABSENT = "EQUIPOISE_TEST_ABSENT"
+FINDER = f"""
+import os, sys
+from importlib.machinery import PathFinder
+
+ABSENT = set(os.environ.get("{ABSENT}", "").split())
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] not in ABSENT:
+            return super().find_spec(name, path, target)
+
+sys.meta_path[:] = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+"""What makes modules as if absent: those of distributions that an install line does not bring."""
+DEFAULT = "python -m pip install '.[figures]'"
 
 
-def test_the_first_lines_of_one_who_has_answers(tmp_path: Path) -> None:
-    (block,) = blocks(README, "sh", "## Score your answers")[:1]
-    follow(block, tmp_path)
-    scores = pd.read_csv(tmp_path / "scores.csv")
-    assert {"Informed", "CF-informed"} <= set(scores["mode"].dropna())
+def installed(line: str) -> set[str]:
+    """The distributions that an install line of a page brings, by what ours say they need."""
+    words = [word for word in shlex.split(line, comments=True) if word not in ("-c", "-e")]
+    project_table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project_table["optional-dependencies"]
+    needed: list[str] = list(project_table["dependencies"])
+    for word in words[words.index("install") + 1 :]:
+        if word.startswith("."):
+            needed += [f"equipoise[{word.strip('.[]')}]"] if word != "." else []
+        elif "." not in word:
+            needed.append(word)
+    names: set[str] = set()
+    while needed:
+        requirement = Requirement(needed.pop())
+        name = canonicalize_name(requirement.name)
+        chosen = {"", *requirement.extras}
+        if name == "equipoise":
+            for extra in requirement.extras:
+                needed += extras[extra]
+            continue
+        if any(f"{name}[{extra}]" not in names for extra in chosen):
+            names |= {f"{name}[{extra}]" for extra in chosen}
+            with suppress(metadata.PackageNotFoundError):
+                for text in metadata.requires(name) or ():
+                    marker = Requirement(text).marker
+                    if marker is None or any(marker.evaluate({"extra": one}) for one in chosen):
+                        needed.append(text)
+    return {name.partition("[")[0] for name in names}
 
 
-def test_the_python_of_the_guide_runs() -> None:
-    (block,) = [
-        block
-        for path in GUIDES
-        for block in blocks(path, "python")
-        if "import equipoise\n" in block
-    ]
-    words = [sys.executable, "-c", f"{block}\nprint(sorted(set(scores['measure'])))"]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    assert "GFR" in said
+@cache
+def absent_modules(line: str) -> list[str]:
+    """Modules of this environment that nobody has who has followed an install line."""
+    names = {*installed(line), "equipoise", "pip", "setuptools"}
+    absent = []
+    for module, distributions in metadata.packages_distributions().items():
+        if names.isdisjoint(map(canonicalize_name, distributions)):
+            absent.append(module)
+    return absent
+
+
+class Clone:
+    """A copy of the tracked files, and an environment whose programs are what pages name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.programs = folder / "clone", folder / "programs"
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        ended = subprocess.run(listed, cwd=ROOT, capture_output=True, check=False)
+        if ended.returncode:
+            pytest.skip("not a git checkout: what a clone has is not known")
+        for name in ended.stdout.decode().split("\0"):
+            if name and (ROOT / name).is_file():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, self.folder / name)
+        self.programs.mkdir()
+        (self.programs / "sitecustomize.py").write_text(FINDER)
+        python = shlex.quote(sys.executable)
+        for name, command in (
+            ("python", python),
+            ("equipoise", f"{python} -m equipoise_cli"),
+            ("ir_measures", f"{python} -m ir_measures"),
+        ):
+            (self.programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            (self.programs / name).chmod(0o755)
+        self.install_line = DEFAULT
+        self.said = ""
+
+    def run(self, *words: str) -> None:
+        """Run a program where the page would, with what its install line brings."""
+        environment = os.environ | {
+            "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": f"{self.programs}{os.pathsep}{self.folder / 'lib'}",
+            ABSENT: " ".join(absent_modules(self.install_line)),
+        }
+        environment.pop("EQUIPOISE_MIRROR", None)
+        ended = subprocess.run(
+            words, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
+        self.said += ended.stdout + ended.stderr
+        assert ended.returncode == 0, f"{words[-1]}\n{self.said[-3000:]}"
+
+    def follow(self, path: Path) -> None:
+        """Run every block of a page that runs, one after the other."""
+        for block in blocks(path, "sh"):
+            lines = block.splitlines()
+            # The two commands of tox are those of the workflows.
+            installs = [line for line in lines if "pip install" in line and "tox" not in line]
+            self.install_line = (installs or [self.install_line])[-1]
+            commands = [line for line in lines if "pip install" not in line]
+            self.run("bash", "-euo", "pipefail", "-c", "\n".join(commands))
+        for block in blocks(path, "python"):
+            shown = "print(scores if isinstance(scores, dict) else scores.to_csv())"
+            self.run("python", "-W", "error", "-c", f"{block}\n{shown}")
+
+    def table(self, name: str) -> pd.DataFrame:
+        return pd.read_csv(self.folder / name, keep_default_na=False)
+
+
+def check_comparison(clone: Clone) -> None:
+    """The leaderboard of the example, and the difference with its interval."""
+    (line,) = re.findall(r"^dense +bm25 +20 +(\S+) +(\S+) +(\S+)", clone.said, re.MULTILINE)[:1]
+    difference, low, high = (f"{float(number):.3f}" for number in line)
+    printed = f"dense before bm25 by {difference} [{low}, {high}]"
+    assert printed in README.read_text(encoding="utf-8").replace("\n", " ")
+    assert (clone.folder / "runs.svg").stat().st_size > 1000
+
+
+def check_readme(clone: Clone) -> None:
+    check_comparison(clone)
+    (verdict,) = re.findall(r"^CAB-precision .+$", clone.said, re.MULTILINE)
+    assert f"`{verdict}`" in README.read_text(encoding="utf-8")
+    check_answers(clone)
+    assert (clone.folder / "reports" / "my_films" / "my_films.ipynb").is_file()
+
+
+def check_start(clone: Clone) -> None:
+    folder = clone.folder / "reports" / "variants" / "gfrc_time_travel_movies"
+    assert (folder / "patience=600_ordinal=nmd" / "tables" / "gfrc-table-1.csv").is_file()
+    printed = printed_table("gfrc2/table-3").set_index("run")["GFRC2"]
+    for run, score in re.findall(r"^(\S+),R112,,GFRC2,(\S+)$", clone.said, re.MULTILINE):
+        assert f"{float(score):.6f}" == printed[run]
+
+
+def check_conversations(clone: Clone) -> None:
+    shares = clone.table("shares.csv").query("measure == 'useful 1' and type == ''")
+    assert 0 < float(shares["low"].iloc[0]) < float(shares["high"].iloc[0]) < 1
+    assert set(clone.table("worst.csv")["measure"]) >= {"GFRC"}
+    assert "D(group=she)" in clone.said
+    assert len(clone.table("nuggets.csv")) > 4
+
+
+def check_runs(clone: Clone) -> None:
+    means = clone.table("scores.csv").query("topic == '' and attribute == 'age'")
+    assert set(means["measure"]) == {"GF-NMD", "GF-RNOD"}
+    assert "CRBO" in set(clone.table("crbo.csv")["measure"])
+    assert re.search(r"GFR@10: 0\.\d+", clone.said)
+
+
+def check_answers(clone: Clone) -> None:
+    """CAB by a plain way: in favour of people, of whom all relevant documents are."""
+    gaps = []
+    precision: dict[tuple[str, str], float] = {}
+    for line in (ROOT / "data" / "examples" / "answers.jsonl").read_text().splitlines():
+        answer = json.loads(line)
+        cited = set(map(int, re.findall(r"\[(\d)\]", answer["answer"])))
+        share = len(cited & set(answer["relevant"])) / len(cited)
+        precision[answer["question"], answer["mode"]] = share
+        assert answer["relevant_author"] == "Human"
+    for question, mode in precision:
+        if mode == "Informed":
+            gaps.append(precision[question, mode] - precision[question, "CF-informed"])
+    cab = clone.table("scores.csv").set_index("measure").loc["CAB-precision"]
+    assert float(cab["value"]) == pytest.approx(sum(gaps) / len(gaps))
+    assert int(cab["count"]) == len(gaps)
+
+
+def check_compare(clone: Clone) -> None:
+    check_comparison(clone)
+    means = clone.table("scores.csv").query("topic == '' and measure == 'GFR-ERR+JSD'")
+    mean = means.set_index("run")["value"].astype(float)
+    assert f"dense before bm25 by {mean['dense'] - mean['bm25']:.3f} [" in README.read_text()
+    assert r"\toprule" in clone.said
+
+
+def check_orders(clone: Clone) -> None:
+    means = clone.table("results/table-2.csv").set_index("run")
+    assert set(means.index) == {"rewrite", "raw"}
+    assert set(means["how"]) == {"exact"}
+
+
+def check_studies(clone: Clone) -> None:
+    assert re.search(r"^qwen-1.5b: (\S+) of \1 answers recorded$", clone.said, re.MULTILINE)
+    assert "about 2,391 USD at most" in clone.said
+
+
+def check_fork(clone: Clone) -> None:
+    assert (clone.folder / "ro-crate-metadata.json").is_file()
+
+
+CHECKS = {
+    "README": check_readme,
+    "start": check_start,
+    "conversations": check_conversations,
+    "runs": check_runs,
+    "answers": check_answers,
+    "compare": check_compare,
+    "orders": check_orders,
+    "studies": check_studies,
+    "fork": check_fork,
+}
+
+
+@pytest.mark.parametrize("path", [README, *GUIDES], ids=lambda path: path.stem)
+def test_every_block_runs_as_it_stands_in_a_clone(path: Path, tmp_path: Path) -> None:
+    """With the modules that its install line brings and no others, and the number that matters."""
+    clone = Clone(tmp_path)
+    clone.follow(path)
+    CHECKS[path.stem](clone)

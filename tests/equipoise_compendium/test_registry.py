@@ -2,6 +2,9 @@
 
 import hashlib
 import http.server
+import shutil
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +16,13 @@ import pytest
 
 from commands import called
 from equipoise_compendium import project, registry
+from equipoise_studies.systems.endpoint import (
+    Endpoint,
+    EndpointError,
+    Sampling,
+    ask_patiently,
+    connect,
+)
 
 CONTENT = b"upstream bytes\n"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -184,3 +194,50 @@ def test_the_committed_registry_pins_every_file() -> None:
     )
     assert table["licence"].ne("").all()
     assert table["bytes"].astype(int).gt(0).all()
+
+
+@pytest.fixture
+def untrusted(tmp_path: Path) -> Iterator[str]:
+    """The url of a server on this machine whose certificate nobody has signed."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl to make a certificate with")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=localhost",
+    ]
+    command = [openssl, *words, "-out", str(certificate), "-keyout", str(key)]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"https://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_certificate_that_is_not_trusted_is_called_so(
+    untrusted: str, places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = registry.entries().assign(url=f"{untrusted}/b.txt")
+    monkeypatch.setattr(registry, "entries", lambda: table)
+    with pytest.raises(registry.DataUnreachable, match="the certificate of its url is not trusted"):
+        registry.fetch("item", "a/b.txt")
+    assert not list(places[0].rglob("*"))
+    endpoint = Endpoint(f"{untrusted}/v1", "tiny", tries=3, wait=0.01)
+    with (
+        connect() as client,
+        pytest.raises(EndpointError, match="the certificate of the endpoint is not trusted"),
+    ):
+        ask_patiently(client, endpoint, Sampling(), [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from equipoise_compendium.writing import lock, staging, sweep, write_files
+from equipoise_compendium.writing import lock, new_folder, staging, sweep, write_files
 
 TABLE = pd.DataFrame({"run": ["a"], "measure": ["R"], "value": [0.5]})
 FULL = """
@@ -255,3 +256,43 @@ def test_writers_of_one_file_at_once_leave_one_of_theirs(tmp_path: Path) -> None
         ("", "", 0)
     ] * 2
     assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_new_folder_that_another_process_has_made_meanwhile_is_told(tmp_path: Path) -> None:
+    target = tmp_path / "permuted"
+
+    def make_both() -> None:
+        with new_folder(target) as staged:
+            (staged / "mine").write_text("")
+            target.mkdir()
+            (target / "theirs").write_text("")
+
+    with pytest.raises(ValueError, match="another process has made it meanwhile; name another"):
+        make_both()
+    assert [path.name for path in tmp_path.rglob("*")] == ["permuted", "theirs"]
+
+
+def test_a_full_disk_under_a_new_folder_is_called_so(tmp_path: Path) -> None:
+    target = tmp_path / "permuted"
+    message = f"cannot write {target}: no space left; nothing was written"
+    with pytest.raises(ValueError, match=message), new_folder(target):
+        raise OSError(errno.ENOSPC, "No space left on device")  # as a write raises it, of no file
+    with pytest.raises(FileNotFoundError), new_folder(target):
+        (tmp_path.parent / "what is read").read_text()
+    assert not list(tmp_path.iterdir())
+
+
+def test_new_files_are_all_there_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = Path.replace
+
+    def fail_at_second(path: Path, target: Path) -> Path:
+        if target.name == "second":
+            raise OSError(errno.EACCES, "denied")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", fail_at_second)
+    (tmp_path / "old").write_text("old")
+    contents = {tmp_path / name: "new" for name in ("first", "old", "second")}
+    with pytest.raises(ValueError, match=f"no permission; {tmp_path / 'old'} was written"):
+        write_files(contents)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "new"}

@@ -192,9 +192,7 @@ def data_set(name: str, part: str) -> Any:
 
         dataset = ir_datasets.load(name)
     except ModuleNotFoundError as error:
-        expected = (
-            "a file, or pip install 'equipoise[collections]' to reach public collections by name"
-        )
+        expected = "a file, or pip install '.[collections]' to reach public collections by name"
         raise refused(name, "no such file, and no ir_datasets", expected) from error
     except KeyError:
         expected = "a file that exists, or a name such as msmarco-passage"

@@ -25,7 +25,7 @@ import pandas as pd
 from equipoise.files import is_parquet, parse_number, read_source, read_text, stem, told_apart
 from equipoise.problems import Note, Problems, listed, refused, shown, together
 
-_OTHER_NAMES = {
+OTHER_NAMES = {
     "name": "run",
     "system": "run",
     "qid": "topic",
@@ -65,7 +65,7 @@ def _has_header(text: str) -> bool:
 def _read_with_header(path: Path, text: str | None, problems: Problems) -> pd.DataFrame:
     source = read_source(path, text)
     names = source.columns.columns
-    new_names = {other_name: name for other_name, name in _OTHER_NAMES.items() if name not in names}
+    new_names = {other_name: name for other_name, name in OTHER_NAMES.items() if name not in names}
     source.columns = source.columns.rename(columns=new_names)
     source.check_header(["topic", "measure", "value"], [*source.columns.columns])
     table = source.columns.reindex(columns=_COLUMNS)

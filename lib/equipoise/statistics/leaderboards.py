@@ -22,11 +22,12 @@ from equipoise.options import (
 from equipoise.problems import listed, need_columns
 from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
+from equipoise.tidy import tidy_scores
 
 
 def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFrame:
     """The rows of the measures, by default of all, with a column ``attribute`` in any case."""
-    need_columns(scores, ["run", "topic", "measure", "value"])
+    scores = tidy_scores(scores)
     if "attribute" not in scores.columns:
         scores = scores.assign(attribute="")
     names = scores["measure"].unique().tolist()
@@ -116,6 +117,7 @@ def compare_systems(
     `compare_pairs` does, and where the measure has several attribute sets, which are not compared
     apart.
     """
+    scores = tidy_scores(scores)
     measure = _only_measure(scores, measure)
     chosen = scores_of(scores, [measure])
     need_columns(chosen, by)

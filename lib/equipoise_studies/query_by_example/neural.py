@@ -1,6 +1,6 @@
 """Encoders of TILDE, TILDEv2 and the cross-encoder: from token ids to what documents score by.
 
-This module needs PyTorch, transformers and tokenizers (``pip install 'equipoise[models]'``); only
+This module needs PyTorch, transformers and tokenizers (``pip install '.[models]'``); only
 the recorder imports it. Documents and queries are token ids without special tokens, each short
 enough for the encoder. How the encoders are trained: `equipoise_studies.query_by_example.training`.
 """

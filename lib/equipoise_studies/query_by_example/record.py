@@ -1,7 +1,7 @@
 """Record what the rankers of thesis chapter 2 say, as ``equipoise study query_by_example`` does.
 
 Every system is trained and scored for itself, and kept in the folder of work, so that what was
-stopped goes on where it was. A ranker needs PyTorch (``pip install 'equipoise[models]'``), word
+stopped goes on where it was. A ranker needs PyTorch (``pip install '.[models]'``), word
 pieces need tokenizers alone. Notebooks read only what is written here at the end:
 ``scores.csv.gz``, ``example.csv`` and ``record.json``.
 """
@@ -159,7 +159,7 @@ class _Recorder:
     def _missing_machinery(self) -> tuple[str, ...]:
         """What this machine lacks to run a model."""
         if not find_spec("torch") or not find_spec("transformers"):
-            return ("PyTorch and transformers: pip install 'equipoise[models]'",)
+            return ("PyTorch and transformers: pip install '.[models]'",)
         if self.study.device == "cuda" and not models_package("torch").cuda.is_available():
             return ("a GPU: the config asks for cuda, and PyTorch finds none",)
         return ()

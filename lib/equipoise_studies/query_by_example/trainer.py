@@ -1,6 +1,6 @@
 """Train the rankers of thesis chapter 2 and score with them: one system with one seed at a time.
 
-Needs PyTorch (``pip install 'equipoise[models]'``); only `record` imports it, when a step runs. The
+Needs PyTorch (``pip install '.[models]'``); only `record` imports it, when a step runs. The
 weights after each stage are kept in the folder of work, so that systems which share a stage share
 its training too.
 """

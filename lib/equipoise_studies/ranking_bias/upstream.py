@@ -150,7 +150,7 @@ def msmarco_qrels() -> pd.DataFrame:
     except ModuleNotFoundError as error:
         raise registry.DataUnreachable(
             "msmarco-passage comes through ir_datasets, which is not installed: "
-            "pip install 'equipoise[collections]'"
+            "pip install '.[collections]'"
         ) from error
     rows = []
     for judgement in ir_datasets.load("msmarco-passage/dev").qrels_iter():

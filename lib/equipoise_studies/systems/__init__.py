@@ -11,6 +11,4 @@ def models_package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"this system needs {name}: pip install 'equipoise[models]'"
-        ) from error
+        raise ModuleNotFoundError(f"this system needs {name}: pip install '.[models]'") from error

@@ -344,6 +344,9 @@ def _ask(client: Any, endpoint: Endpoint, request: Mapping[str, Any]) -> Answer:
         except httpx.RequestError as error:
             if deadline.over or isinstance(error, httpx.TimeoutException):
                 raise too_late from None
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                message = "the certificate of the endpoint is not trusted (SSL_CERT_FILE names one)"
+                raise EndpointError(message) from None
             message = f"the connection failed ({type(error).__name__})"
             raise EndpointError(message, passing=True) from None
     if deadline.over:
