@@ -181,12 +181,19 @@ def test_rankings_are_compared_by_kendalls_tau() -> None:
     scores = scores_of(6)
     wide = scores.pivot_table(index=["topic", "permutation"], columns="run", values="value")
     taus = []
+    unlike = 0
     for _, part in wide.groupby(level="topic"):
         values = part.to_numpy()
+        of_topic = len(taus)
         for first in range(len(values)):
             for second in range(first):
                 taus.append(stats.kendalltau(values[first], values[second]).statistic)
+        unlike += min(taus[of_topic:]) <= 0
     assert claims.rankings_alike(scores).estimate == pytest.approx(np.mean(taus))
+    without = claims.rankings_unlike(scores)
+    assert without.estimate is None
+    assert f"tau is {np.mean(taus):.2f} for two that are drawn" in without.reason
+    assert f"in {unlike} of 8 conversations" in without.reason
 
 
 def test_false_alarms_are_those_of_md1() -> None:

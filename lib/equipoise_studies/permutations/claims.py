@@ -158,8 +158,8 @@ def printed_gain(printed: pd.DataFrame) -> Evidence:
     return Evidence("smallest gain of the printed maximum", gain, reason=_NOTHING_DRAWN)
 
 
-def rankings_alike(scores: pd.DataFrame) -> Evidence:
-    """Kendall's tau between the rankings of the systems by two orders of one conversation."""
+def _taus_of_orders(scores: pd.DataFrame) -> list[Floats]:
+    """Of each conversation Kendall's tau between the rankings of the systems by two orders each."""
     taus = []
     for _, part in score_matrix(scores).groupby(level="topic", sort=False):
         values = part.to_numpy().round(12)  # scores that differ by rounding are tied
@@ -169,9 +169,27 @@ def rankings_alike(scores: pd.DataFrame) -> Evidence:
         signs = signs[signs.any(axis=1)]
         lengths = np.sqrt((signs**2).sum(axis=1))
         tau = signs @ signs.T / np.outer(lengths, lengths)
-        taus.append(tau[np.triu_indices(len(signs), 1)].mean())
-    statement = "Kendall's tau between the rankings by two orders, mean over all pairs of orders"
-    return _over_conversations(statement, np.array(taus))
+        taus.append(tau[np.triu_indices(len(signs), 1)])
+    return taus
+
+
+def rankings_alike(scores: pd.DataFrame) -> Evidence:
+    """Kendall's tau between the rankings of the systems by two orders of one conversation."""
+    means = [taus.mean() for taus in _taus_of_orders(scores)]
+    statement = "Kendall's tau between the rankings by two drawn orders, mean over all pairs"
+    return _over_conversations(statement, np.array(means))
+
+
+def rankings_unlike(scores: pd.DataFrame) -> Evidence:
+    """Why a sentence on different rankings has no verdict: orders can be drawn or chosen."""
+    taus = _taus_of_orders(scores)
+    drawn = float(np.mean([of_pairs.mean() for of_pairs in taus]))
+    chosen = sum(of_pairs.min() <= 0 for of_pairs in taus)
+    reason = (
+        f"it does not say of which orders: tau is {drawn:.2f} for two that are drawn, and 0 or "
+        f"less for the two that differ most in {chosen} of {len(taus)} conversations"
+    )
+    return Evidence("Kendall's tau between the rankings by two orders", reason=reason)
 
 
 def _share_above_script(scores: pd.DataFrame) -> Floats:
