@@ -466,6 +466,45 @@ def _joined(verdicts: set[str]) -> str:
     return "holds" if tested == {"holds"} else "undecided"
 
 
+def counts(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """How many sentences of the papers have each verdict, by paper and by what it rests on.
+
+    Columns ``paper, basis, verdict, sentences``; a paper, basis or verdict ``all`` is over all of
+    them, and counts a sentence once that was judged on both.
+    """
+    sentences = pd.DataFrame(by_sentence(rows), columns=["paper", "quote", "basis", "verdict"])
+    table = []
+    for paper in [*dict.fromkeys(sentences["paper"]), "all"]:
+        of_paper = sentences if paper == "all" else sentences[sentences["paper"] == paper]
+        for basis in [*BASES, "all"]:
+            of_basis = of_paper if basis == "all" else of_paper[of_paper["basis"] == basis]
+            distinct = of_basis.drop_duplicates(["paper", "quote"])
+            if basis != "all":
+                for name in VERDICTS:
+                    number = int((distinct["verdict"] == name).sum())
+                    table.append((paper, basis, name, number))
+            table.append((paper, basis, "all", len(distinct)))
+    return pd.DataFrame(table, columns=["paper", "basis", "verdict", "sentences"])
+
+
+def by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """What chance alone would contradict, and what it did not.
+
+    ``intervals``: claims with an interval; ``expected``: how many of them chance contradicts at
+    most, were each true and on the edge of its criterion; ``contradicted`` of them, and
+    ``survive`` Holm's correction.
+    """
+    with_interval = [row for row in rows if row["p_value"] is not None]
+    contradicted = [row for row in with_interval if row["verdict"] == "contradicted"]
+    return {
+        "intervals": len(with_interval),
+        # half of the 1 % that an interval of 99 % misses lies on the contradicting side
+        "expected": 0.005 * len(with_interval),
+        "contradicted": len(contradicted),
+        "survive": sum(row["survives_holm"] == "yes" for row in contradicted),
+    }
+
+
 def as_words(claim: Mapping[str, Any]) -> str:
     """The numbers behind a verdict, and for an undecided one what would decide it."""
     evidence = _evidence_of(claim)

@@ -162,7 +162,7 @@ def _parts(manifests: Iterable[Mapping[str, Any]]) -> list[Entity]:
     parts = []
     for manifest in manifests:
         parts += _report(manifest, registered)
-    for name in ("ledger.csv", "claims.csv", "findings.md"):
+    for name in ("ledger.csv", "claims.csv", "verdicts.csv", "findings.md"):
         path = f"reports/{name}"
         if (project.root() / path).is_file():
             parts.append(_file(path))

@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise_compendium.claims import BASES, VERDICTS, by_sentence, table_of
+from equipoise_compendium.claims import BASES, VERDICTS, by_sentence, read, table_of
+from equipoise_compendium.claims import counts as counts_of_sentences
 from equipoise_compendium.printed import artefacts
 from equipoise_compendium.shown import markdown_cell, markdown_row
 from equipoise_compendium.writing import write_csv
@@ -142,9 +143,11 @@ class Ledger:
         return cls(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False))
 
     def write(self, folder: Path) -> None:
-        """Write ``ledger.csv``, ``ledger.md`` and ``claims.csv``."""
+        """Write ``ledger.csv``, ``ledger.md``, ``claims.csv`` and the counts of its verdicts."""
         write_csv(self.table, folder / "ledger.csv")
         write_csv(self.claims, folder / "claims.csv")
+        counts = counts_of_sentences(read(folder / "claims.csv"))
+        write_csv(counts, folder / "verdicts.csv")
         (folder / "ledger.md").write_text(self.markdown(), encoding="utf-8")
 
     def markdown(self) -> str:

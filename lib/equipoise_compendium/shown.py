@@ -290,7 +290,7 @@ def show_words(caption: str, said: Iterable[tuple[str, str]]) -> Shown:
 
 def show_claim(claim: Mapping[str, Any]) -> Shown:
     """A claim with its verdict, the paper's words and their place, and the numbers that decide."""
-    words, numbers = claim["statement"], as_words(claim)
+    words, numbers = claim["statement"], f"{as_words(claim)}. Data: {claim['data']}"
     label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
     quote = claim["place"]
     if claim["quote"]:

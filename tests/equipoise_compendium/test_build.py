@@ -55,6 +55,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
         "claims.csv",
         "ledger.csv",
         "ledger.md",
+        "verdicts.csv",
     }
     assert states(names=["example"]) == ["fresh"]
     assert states(names=["example"], force=True) == ["built"]

@@ -1,8 +1,10 @@
 """Verdicts on claims: what an interval allows, and every verdict of the committed reports again."""
 
+import ast
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,17 @@ from scipy import stats
 
 from equipoise.statistics import resampled
 from equipoise_compendium import claims, project
-from equipoise_compendium.claims import Evidence, units_needed, verdict
+from equipoise_compendium.claims import (
+    Evidence,
+    as_words,
+    deciding_ends,
+    excludes_printed,
+    judged,
+    less_chance,
+    p_value,
+    units_needed,
+    verdict,
+)
 
 CLAIMS = pd.read_csv(project.root() / "reports" / "claims.csv", keep_default_na=False)
 
@@ -62,6 +74,157 @@ def test_an_exact_number_and_none_at_all() -> None:
     assert verdict(Evidence("trials", reason="the protocol removes it"), "<= 0") == "not testable"
 
 
+def test_what_the_interval_excludes_is_said_and_needs_no_more_units() -> None:
+    """The printed .6 lies above the whole interval: more units would not make it more excluded."""
+    evidence = interval(-0.1, 0.5, n=40, printed=0.6)
+    assert verdict(evidence, "<= 0") == "undecided"
+    assert excludes_printed(evidence, "<= 0")
+    assert units_needed(evidence, "<= 0") is None
+    assert "the printed effect is excluded" in as_words(record(evidence, "<= 0"))
+    within = interval(-0.1, 0.5, n=40, printed=0.4)
+    assert units_needed(within, "<= 0") is not None
+    assert "excluded" not in as_words(record(within, "<= 0"))
+
+
+def record(evidence: Evidence, contradicted_if: str) -> dict[str, Any]:
+    """A claim as the reports keep it."""
+    judgement = verdict(evidence, contradicted_if)
+    needed = units_needed(evidence, contradicted_if) if judgement == "undecided" else None
+    return vars(evidence) | {
+        "contradicted_if": contradicted_if,
+        "verdict": judgement,
+        "n_needed": needed,
+    }
+
+
+def test_the_interval_shown_is_the_one_that_decides() -> None:
+    sides = stats.norm.ppf(0.995) / stats.norm.ppf(0.975)
+    evidence = interval(-0.3, -0.04)  # contradicts at 95 % only
+    assert deciding_ends(evidence, "<= 0") == pytest.approx(
+        (-0.17 - 0.13 * sides, -0.17 + 0.13 * sides, 0.99)
+    )
+    assert "(99%)" in as_words(record(evidence, "<= 0"))
+    assert deciding_ends(interval(-0.3, 0.04), "<= 0") == (-0.3, 0.04, 0.95)
+    assert "(99%)" not in as_words(record(interval(-0.3, 0.04), "<= 0"))
+
+
+def test_units_that_contradict_are_reckoned_with_99_percent() -> None:
+    rng = np.random.default_rng(5)
+    effect, spread, n = -0.2, 1.0, 60
+    reach = 1.96 * spread / math.sqrt(n)
+    evidence = Evidence("a mean", -0.1, -0.1 - reach, -0.1 + reach, n=n, printed=effect)
+    wanted = units_needed(evidence, "<= 0")
+    assert wanted is not None
+    means = rng.normal(effect, spread / math.sqrt(wanted), 20_000)
+    high = means + stats.norm.ppf(0.995) * spread / math.sqrt(wanted)
+    assert (high < 0).mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_p_says_what_the_wider_interval_says() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        low, high = sorted(rng.normal(-0.5, 0.5, 2))
+        evidence = interval(low, high)
+        p = p_value(evidence, "<= 0")
+        assert p is not None
+        assert (p < 0.01) == (verdict(evidence, "<= 0") == "contradicted")
+    z = 0.2 / (0.1 / stats.norm.ppf(0.975))
+    assert p_value(interval(-0.3, -0.1), "<= 0") == pytest.approx(2 * stats.norm.sf(z))
+    assert p_value(interval(1.1, 1.5), "outside [-1, 1]") == pytest.approx(
+        2 * stats.norm.sf(0.3 / (0.2 / stats.norm.ppf(0.975)))
+    )
+    assert p_value(interval(0.1, 0.3), "<= 0") == 1
+    assert p_value(Evidence("a count", 6, reason="nothing is sampled"), "<= 7") is None
+
+
+def test_a_maximum_of_noise_does_not_hold_less_its_chance() -> None:
+    rng = np.random.default_rng(7)
+    verdicts = []
+    for _ in range(400):
+        draws = np.abs(rng.normal(size=(201, 8))).max(axis=1)  # the best of eight, by chance
+        verdicts.append(verdict(less_chance("best of eight", draws[0], draws[1:]), "<= 0"))
+    assert verdicts.count("holds") / 400 == pytest.approx(0.025, abs=0.02)
+    signal = less_chance("best of eight", 9.0, draws[1:], n=30, printed=8.0)
+    assert verdict(signal, "<= 0") == "holds"
+    assert signal.printed == pytest.approx(8 - draws[1:].mean())
+    with pytest.raises(ValueError, match="needs 40 draws"):
+        less_chance("best of eight", 9.0, draws[:20])
+
+
+STATED = {
+    "claim": "x",
+    "artefact": "table-1",
+    "kind": "finding",
+    "about": claims.METHOD,
+    "statement": "s",
+    "quote": "q",
+    "place": "p",
+    "contradicted_if": "<= 0",
+    "null": "",
+    "stand_in": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "data", "problem"),
+    [
+        ({}, "", "say on which data"),
+        ({"kind": "beyond", "about": ""}, "", "say on which data"),
+        ({}, "other topics", "why it can be tested"),
+        ({"about": claims.NAMED_SYSTEMS, "stand_in": "why"}, "a small model", "cannot be judged"),
+        ({"about": "everything"}, claims.OWN_DATA, "is about 'everything'"),
+        ({"about": ""}, claims.OWN_DATA, "is about ''"),
+    ],
+)
+def test_what_data_cannot_test_is_refused(
+    changes: dict[str, str], data: str, problem: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    path = tmp_path / "claims.csv"
+    monkeypatch.setattr(project, "data", lambda *_: path)
+    pd.DataFrame([STATED | changes]).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        judged("gfrc", "x", interval(1, 2), data)
+
+
+def test_named_systems_are_not_testable_on_others(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "claims.csv"
+    monkeypatch.setattr(project, "data", lambda *_: path)
+    pd.DataFrame([STATED | {"about": claims.NAMED_SYSTEMS}]).to_csv(path, index=False)
+    claim = judged("gfrc", "x", Evidence("a share", reason="it is about others"), "a small model")
+    assert (claim["verdict"], claim["basis"]) == ("not testable", "replica")
+    own = judged("gfrc", "x", interval(1, 2), claims.OWN_DATA)
+    assert (own["verdict"], own["basis"]) == ("holds", "recomputed")
+
+
+def test_a_sentence_is_judged_by_all_its_claims() -> None:
+    rows = [
+        {"paper": "p", "quote": quote, "basis": basis, "kind": kind, "verdict": verdict}
+        for quote, basis, kind, verdict in (
+            ("a", "replica", "finding", "holds"),
+            ("a", "replica", "finding", "undecided"),
+            ("a", "recomputed", "finding", "holds"),
+            ("b", "replica", "finding", "holds"),
+            ("b", "replica", "finding", "not testable"),
+            ("c", "replica", "finding", "holds"),
+            ("c", "replica", "finding", "contradicted"),
+            ("d", "replica", "finding", "not testable"),
+            ("e", "replica", "beyond", "holds"),
+        )
+    ]
+    of = {(each["quote"], each["basis"]): each["verdict"] for each in claims.by_sentence(rows)}
+    assert of == {
+        ("a", "replica"): "undecided",
+        ("a", "recomputed"): "holds",
+        ("b", "replica"): "holds",
+        ("c", "replica"): "contradicted",
+        ("d", "replica"): "not testable",
+    }
+    table = claims.counts(rows).set_index(["paper", "basis", "verdict"])["sentences"]
+    assert table["all", "all", "all"] == 4
+    assert table["p", "replica", "holds"] == 1
+    assert table["p", "recomputed", "all"] == 1
+
+
 def test_no_difference_needs_a_bound_not_low_power() -> None:
     assert verdict(interval(-5, 5), "outside [-1, 1]") == "undecided"
 
@@ -105,10 +268,10 @@ def test_what_is_no_claim(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(project, "data", lambda *_: path)
     head = ",".join(claims.STATED) + "\n"
     for row, told in {
-        "a,table-1,hunch,b,c,d,<= 0": "kind 'hunch'",
-        "a,table-1,finding,b,,d,<= 0": "needs the paper's words",
-        "a,table-1,beyond,b,,,bad": "says not what contradicts",
-        "a,table-1,beyond,b,,,<= 0\na,table-1,beyond,b,,,<= 0": "stands twice",
+        "a,table-1,hunch,,b,c,d,<= 0,,": "kind 'hunch'",
+        "a,table-1,finding,the method,b,,d,<= 0,,": "needs the paper's words",
+        "a,table-1,beyond,,b,,,bad,,": "says not what contradicts",
+        "a,table-1,beyond,,b,,,<= 0,,\na,table-1,beyond,,b,,,<= 0,,": "stands twice",
     }.items():
         path.write_text(head + row + "\n")
         with pytest.raises(ValueError, match=re.escape(told)):
@@ -172,3 +335,76 @@ def test_every_stated_claim_is_judged_once() -> None:
     papers = ["gfrc", "gfrc2", "permutations", "thesis"]
     known = [(paper, name) for paper in papers for name in claims.stated(paper).index]
     assert sorted(known) == sorted(zip(CLAIMS["paper"], CLAIMS["name"], strict=True))
+
+
+def test_each_committed_verdict_rests_on_data_that_can_test_it() -> None:
+    for row in CLAIMS.to_dict("records"):
+        own = row["data"] in ("the paper's own data", "printed numbers")
+        assert row["data"]
+        assert row["basis"] == ("recomputed" if own else "replica")
+        if row["kind"] == "finding":
+            assert row["about"] in ("these systems", "the method"), row["name"]
+        if not own and row["estimate"] != "":
+            assert row["about"] != "these systems", row["name"]
+            assert row["stand_in"], row["name"]
+
+
+EXTREME = re.compile(
+    r"\b(largest|smallest|highest|lowest|greatest|least|best|most|absolute|oracle|maximum|minimum|"
+    r"either sign)\b",
+    re.IGNORECASE,
+)
+
+
+def test_an_extreme_is_held_against_chance() -> None:
+    """A maximum, an absolute value or a best choice of samples lies above zero by chance alone."""
+    sampled = CLAIMS[(CLAIMS["low"] != "") & CLAIMS["evidence"].str.contains(EXTREME)]
+    without = sampled[sampled["null"] == ""]
+    named = [
+        f"{row.paper}/{row.name_}" for row in without.rename(columns={"name": "name_"}).itertuples()
+    ]
+    assert sorted(named) == sorted(NOT_BY_CHANCE)
+
+
+NOT_BY_CHANCE: dict[str, str] = {}
+"""Claims that speak of an extreme and need no chance, each with the reason."""
+
+
+def test_every_null_is_tried_by_a_test() -> None:
+    """Each claim with a null has an entry in a test's ``NULLS``, which permutes its data."""
+    tried = set()
+    for path in (project.root() / "tests" / "equipoise_studies").glob("test_*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "NULLS":
+                assert isinstance(node.value, ast.Dict)
+                tried |= {ast.literal_eval(key) for key in node.value.keys if key is not None}
+    with_null = CLAIMS[(CLAIMS["null"] != "") & (CLAIMS["estimate"] != "")]
+    assert set(with_null["paper"] + "/" + with_null["name"]) == tried
+
+
+def test_holm_over_a_paper_is_that_of_statsmodels() -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    with_p = CLAIMS[CLAIMS["p_value"] != ""]
+    contradicted = 0
+    for _, rows in with_p.groupby("paper"):
+        rejected = multitest.multipletests(rows["p_value"].astype(float), 0.05, "holm")[0]
+        for survives, verdict_, is_rejected in zip(
+            rows["survives_holm"], rows["verdict"], rejected, strict=True
+        ):
+            expected = ("yes" if is_rejected else "no") if verdict_ == "contradicted" else ""
+            assert survives == expected
+            contradicted += verdict_ == "contradicted"
+    assert contradicted
+
+
+def test_sentences_are_counted_as_the_claims_say() -> None:
+    """Counted here from the claims by sets, not by the library."""
+    table = pd.read_csv(project.root() / "reports" / "verdicts.csv")
+    counted = table.set_index(["paper", "basis", "verdict"])["sentences"]
+    findings = CLAIMS[CLAIMS["kind"] == "finding"]
+    assert counted["all", "all", "all"] == len(findings.drop_duplicates(["paper", "quote"]))
+    for basis, rows in findings.groupby("basis"):
+        against = rows[rows["verdict"] == "contradicted"]
+        quotes = set(zip(against["paper"], against["quote"], strict=True))
+        assert counted["all", basis, "contradicted"] == len(quotes)
+        assert counted["all", basis, "all"] == len(rows.drop_duplicates(["paper", "quote"]))

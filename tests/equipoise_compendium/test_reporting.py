@@ -13,7 +13,7 @@ import pytest
 
 from equipoise.files import parse_number
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.claims import OWN_DATA, Evidence
 from equipoise_compendium.ledger import STATUSES, Ledger
 from equipoise_compendium.printed import Printed, artefacts, compare, printed_table
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
@@ -131,6 +131,21 @@ def manifest(report: Report) -> dict[str, Any]:
     return content
 
 
+def test_a_drawing_without_printed_numbers_is_an_illustration(report: Report) -> None:
+    figure, _ = plt.subplots()
+    report.figure("gfrc2/figure-4", figure)
+    assert manifest(report)["artefacts"][0]["status"] == "illustration"
+
+
+def test_a_difference_is_explained_where_its_reason_is_proved(report: Report) -> None:
+    table = ours("gfrc/table-2", ["run", "turn"])
+    table.loc[table["run"].eq("bing-1") & table["turn"].eq("GF"), "DistrSim RATINGS"] = 0.578417
+    report.table("gfrc/table-2", table, ["run", "turn"])
+    record = manifest(report)["artefacts"][0]
+    assert [cell["proved"] for cell in record["differences"]] == [True]
+    assert record["status"] == "explained"
+
+
 def test_code_decides_the_status(report: Report) -> None:
     report.table("gfrc2/table-3", ours("gfrc2/table-3", ["run"]), ["run"])
     wrong = ours("gfrc2/table-5", ["run"])
@@ -149,7 +164,7 @@ def test_code_decides_the_status(report: Report) -> None:
     statuses = {record["artefact"]: record["status"] for record in content["artefacts"]}
     assert statuses == {
         "gfrc2/table-3": "exact",
-        "gfrc2/table-5": "explained",
+        "gfrc2/table-5": "differs",
         "permutations/table-2": "replica",
         "gfrc2/figure-4": "derived",
     }
@@ -159,13 +174,13 @@ def test_code_decides_the_status(report: Report) -> None:
     row = ledger.table[
         ledger.table["artefact"].eq("table-2") & ledger.table["paper"].eq("permutations")
     ].iloc[0]
-    assert (row["findings"], row["held"], row["remarks"]) == ("", "", "")
+    assert (row["findings"], row["holds_replica"], row["remarks"]) == ("", "", "")
     kept = Ledger.of([content], kept=["example"])
     assert set(kept.table["status"]) == {"kept", "absent"}
     assert kept.falls_from(ledger) == [
         "gfrc2/figure-4 fell from derived to kept",
         "gfrc2/table-3 fell from exact to kept",
-        "gfrc2/table-5 fell from explained to kept",
+        "gfrc2/table-5 fell from differs to kept",
         "permutations/table-2 fell from replica to kept",
     ]
     assert ledger.falls_from(kept) == []
@@ -189,7 +204,9 @@ def test_what_a_report_refuses(report: Report) -> None:
         report.figure("gfrc2/figure-4", figure, against="gfrc2/table-1")
     with pytest.raises(ValueError, match="not been reported"):
         report.claim(
-            "gfrc2/copwa-outperforms", Evidence("a difference", 0.1, reason="nothing is sampled")
+            "gfrc2/copwa-outperforms",
+            Evidence("a difference", 0.1, reason="nothing is sampled"),
+            OWN_DATA,
         )
     plt.close("all")
 
@@ -260,6 +277,8 @@ def test_the_committed_ledger_covers_every_artefact_honestly() -> None:
         & ledger.table["artefact"].str.startswith("table")
     ]
     assert set(case_studies["status"]) <= {"exact", "explained"}
+    compares_nothing = (ledger.table["cells"] == "") & (ledger.table["status"] == "derived")
+    assert not compares_nothing.any()
     assert len(case_studies) == 7
 
 
@@ -280,7 +299,9 @@ def test_a_variant_is_held_against_no_paper(
     assert "<caption>as published</caption>" in shown
     assert "printed" not in shown
     judged = report.claim(
-        "gfrc2/copwa-outperforms", Evidence("a difference", -0.1, reason="nothing is sampled")
+        "gfrc2/copwa-outperforms",
+        Evidence("a difference", -0.1, reason="nothing is sampled"),
+        OWN_DATA,
     )
     assert "not judged" in judged.formats["text/html"]
     assert "| gfrc2, Table 3 | variant |" in report.finish().formats["text/markdown"]

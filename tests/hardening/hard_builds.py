@@ -19,7 +19,7 @@ RENAMES = [
     *("reports/one", "reports/.equipoise/made/one", "reports/two", "reports/.equipoise/made/two"),
     *(
         f"reports/.equipoise/made/summaries/{name}"
-        for name in ("claims.csv", "ledger.csv", "ledger.md")
+        for name in ("claims.csv", "ledger.csv", "ledger.md", "verdicts.csv")
     ),
     "reports/.equipoise/aside",
     *("reports/variants/one/size=5", "reports/.equipoise/made/one", "reports/.equipoise/aside"),

@@ -46,7 +46,9 @@ SPELLINGS = ("ANOVA", "BM25", "GFR", "GFRC", "MD1", "RBO", "TILDE", "TILDEv2")
 LETTERS = {
     "exact": "=",
     "explained": "≈",
+    "differs": "≠",
     "derived": "D",
+    "illustration": "I",
     "replica": "R",
     "kept": "K",
     "absent": "–",
@@ -327,6 +329,7 @@ class _Pages:
         self._environment.globals |= {
             "explored": ["explore"] if explore.REPORT in reports.notebooks else [],
             "guides": [(name, title) for name, (title, _) in guides().items()],
+            "bases": claims.BASES,
             "judgements": claims.VERDICTS,
             "letters": LETTERS,
             "meanings": STATUS_MEANINGS,
@@ -361,7 +364,7 @@ def _add_index(site: _Pages, reports: Reports) -> None:
         papers=papers,
         findings=reports.findings,
         picture=_picture(reports.ledger),
-        judged=[claim for claim in reports.claims if claim["kind"] == "finding"],
+        sentences=claims.by_sentence(reports.claims),
         notebook_menu=reports.by_paper(),
         answers=answers,
     )
@@ -400,7 +403,15 @@ def pages() -> dict[str, bytes]:
         return {}
     site = _Pages(reports)
     _add_index(site, reports)
-    site.add("claims", "claims", "Claims", claims=reports.claims, kinds=claims.KINDS)
+    site.add(
+        "claims",
+        "claims",
+        "Claims",
+        claims=reports.claims,
+        kinds=claims.KINDS,
+        about=claims.ABOUT,
+        chance=claims.by_chance(reports.claims),
+    )
     _add_notebooks(site, reports)
     _add_measures(site, reports.references)
     explored = explore.values() if explore.REPORT in reports.notebooks else {}
