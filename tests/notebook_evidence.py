@@ -1,6 +1,7 @@
 """The evidence that a notebook brings for its claims, without a kernel and without a report."""
 
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,13 @@ def evidence_of(notebook: str, folder: Path) -> tuple[dict[str, Evidence], dict[
         evidence[name] = of_claim
 
     book = json.loads((project.root() / "notebooks" / f"{notebook}.ipynb").read_text("utf-8"))
-    names: dict[str, Any] = {"display": lambda *_: None}
+    cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    script = folder / f"{notebook}.py"
+    script.write_text("\n\n".join(cells), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(REPORT_FOLDER_VARIABLE, str(folder))
         patch.setattr(Report, "claim", claimed)
         patch.setattr(Report, "answer", lambda *_: None)
         mpl.use("Agg")
-        for number, cell in enumerate(book["cells"]):
-            if cell["cell_type"] == "code":
-                source = "".join(cell["source"])
-                exec(compile(source, f"{notebook}, cell {number}", "exec"), names)  # noqa: S102
+        names = runpy.run_path(str(script), {"display": lambda *_: None})
     return evidence, names

@@ -121,6 +121,26 @@ def test_quotes_of_chapter_5_are_the_thesis_s_words() -> None:
         assert quote in text, name
 
 
+def letters(text: str) -> str:
+    """Letters and digits alone: subscripts and formulas are set in several ways."""
+    bare = re.sub(r"<[^>]*>|\\(?:text|in|mathrm)", "", text.replace("\\alpha", "α"))
+    return re.sub(r"[^A-Za-z0-9α]", "", bare)
+
+
+def test_quotes_of_chapters_2_and_3_are_the_thesis_s_words() -> None:
+    # Tables, with tabs, and their captions stand in the middle of sentences.
+    paragraphs = paper("001").split("\n")
+    running = [line for line in paragraphs if not re.search(r"\t|^Table [\d.]+: ", line)]
+    text = letters(" ".join(running))
+    claims = stated("thesis")
+    of_chapters = claims[claims.index.str.match(r"[23]\.")]
+    quotes = of_chapters["quote"][of_chapters["quote"] != ""]
+    assert len(quotes) > 40
+    for name, quote in quotes.items():
+        for part in quote.split("[…]"):
+            assert letters(part.replace("∈", "")) in text, name
+
+
 def test_prompts_are_those_that_the_thesis_prints() -> None:
     text = " ".join(paper("001").replace("**", "").split())
     folder = project.root() / "data" / "studies" / "satisfaction"

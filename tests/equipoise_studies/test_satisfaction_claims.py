@@ -408,11 +408,13 @@ def exchanged_zephyr() -> Evidence:
 
 
 NULLS: dict[str, Callable[[], Evidence]] = {
+    "thesis/3.6-ahead-on-main": lambda: claims.ahead_on_main(exchanged_estimators()),
+    "thesis/3.5-tenth": lambda: claims.at_a_tenth(exchanged_estimators()),
     "thesis/3.6-best-ahead-on-main": lambda: claims.best_ahead_on_main(exchanged_estimators()),
     "thesis/3.6-ahead-elsewhere": lambda: claims.ahead_elsewhere(exchanged_estimators()),
     "thesis/3.7-zephyr": exchanged_zephyr,
 }
-"""For each claim on the least of several leads: its evidence under names that are exchanged."""
+"""For each claim on an extreme: its evidence under names that are exchanged."""
 
 
 @pytest.mark.parametrize("claim", NULLS)
@@ -422,4 +424,5 @@ def test_chance_alone_is_not_enough(claim: str) -> None:
     assert row["null"]
     evidence = NULLS[claim]()
     assert verdict(evidence, row["contradicted_if"]) != "holds"
-    assert number(evidence) < 0  # by far: these claims are on the least of several leads
+    if name != "3.5-tenth":
+        assert number(evidence) < 0  # by far: these claims are on the least of several leads
