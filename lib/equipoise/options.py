@@ -219,8 +219,10 @@ Alpha = Annotated[float, Ge(0), Le(1), Option("Share of R in GFRC.  [the mean of
 
 # --- conversations with a chat system -------------------------------------------------------------
 
-Trials = Annotated[int, Ge(1), Option("How often all topics are gone through.")]
-Rounds = Annotated[int, Ge(1), Option("Rounds of each conversation, unless it breaks down.")]
+Trials = Annotated[int, Ge(1), Le(1000), Option("How often all topics are gone through.")]
+Rounds = Annotated[
+    int, Ge(1), Le(100), Option("Rounds of each conversation, unless it breaks down.")
+]
 Session = Annotated[
     Literal["topic", "trial"],
     Option(

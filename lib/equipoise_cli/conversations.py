@@ -41,7 +41,12 @@ def _add(path: Path, conversations: Iterable[Any], force: bool) -> None:
     ],
     epilog=samples("--topics"),
 )
-@click.option("--topics", required=True, type=FILE, help="CSV: topic,type,request,format,site.")
+@click.option(
+    "--topics",
+    required=True,
+    type=FILE,
+    help="Questions, one a line; or a CSV of topic,question, or topic,type,request,format,site.",
+)
 @click.option(
     "--endpoint", required=True, metavar="URL", help="Base url of an OpenAI-compatible endpoint."
 )
@@ -69,7 +74,7 @@ def harvest(
     note: str,
     **options: Any,
 ) -> None:
-    """Hold conversations about TOPICS with a chat system, by the two-round protocol; record them.
+    """Hold conversations about topics with a chat system, by the two-round protocol; record them.
 
     There may be more rounds than two. Run it again with the same record to go on after an
     interruption. A file that is no record of the same settings is never written over, nor is a
@@ -86,9 +91,17 @@ def harvest(
     endpoint_options = {name: options.pop(name) for name in ENDPOINT_OPTIONS}
     server = Endpoint(endpoint, model, **endpoint_options)
     sampling = Sampling(**options)  # the options that are not of the endpoint
+    asked_topics = harvesting.read_topics(topics)
+    n_conversations = len(asked_topics) * trials
+    n_answers = n_conversations * rounds
+    click.echo(
+        f"{len(asked_topics):,} topics, {trials:,} trials, {rounds} rounds: at most "
+        f"{n_answers:,} answers, and {n_answers * sampling.max_tokens:,} tokens of answers",
+        err=True,
+    )
     try:
         n_asked = harvesting.harvest(
-            harvesting.read_topics(topics),
+            asked_topics,
             server,
             output,
             trials=trials,

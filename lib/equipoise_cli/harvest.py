@@ -35,7 +35,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from equipoise.files import read_columns
+from equipoise.files import read_columns, read_text, unpacked_name
 from equipoise.loaders.transcripts import is_word
 from equipoise.options import Note, Parallel, Rounds, Session, Trials
 from equipoise.problems import Problems, shown
@@ -107,6 +107,14 @@ class Protocol:
         return wording.replace("{request}", topic.request).replace("{format}", topic.format)
 
 
+QUESTIONS = Protocol(
+    first="{request}",
+    more="Can you tell me more about that?",
+    adhere="Please answer my question:\n{request}",
+)
+"""The wording for plain questions, which ask for no format."""
+
+
 @dataclass(frozen=True)
 class Judgement:
     """How an answer looks.
@@ -146,10 +154,24 @@ def judge_answer(text: str, site: str = "", refusals: Sequence[str] = REFUSALS) 
         # Words beside the URL are taken for the name of what it leads to.
         if has_url and _WORDS.search(_URL.sub(" ", line)):
             return Judgement(useful=True, breakdown=False)
+    is_declined = _is_declined(text, refusals)
+    return Judgement(useful=False, breakdown=is_declined or not text.strip())
+
+
+def judge_reply(text: str, refusals: Sequence[str] = REFUSALS) -> Judgement:
+    """Judge the answer to a plain question: useful if it says something and declines nothing.
+
+    >>> judge_reply("In Wales.").mark
+    'o'
+    """
+    is_useful = bool(text.strip()) and not _is_declined(text, refusals)
+    return Judgement(useful=is_useful, breakdown=not is_useful)
+
+
+def _is_declined(text: str, refusals: Sequence[str]) -> bool:
     # Models write apostrophes both ways; the wordings have the straight one.
     straight_text = text.replace("’", "'")
-    is_declined = any(re.search(wording, straight_text, re.IGNORECASE) for wording in refusals)
-    return Judgement(useful=False, breakdown=is_declined or not text.strip())
+    return any(re.search(wording, straight_text, re.IGNORECASE) for wording in refusals)
 
 
 def _is_of_site(host: str, site: str) -> bool:
@@ -157,13 +179,39 @@ def _is_of_site(host: str, site: str) -> bool:
 
 
 def read_topics(path: str | Path) -> list[Topic]:
-    """Topics of a harvest from a CSV file.
+    """Topics of a harvest: a CSV file, or plain questions, one a line.
 
-    Its columns are topic, type, request, format and site; site may be empty.
+    Columns of the CSV are topic, type, request, format and site, of which site may be empty; or
+    topic and question. Questions without a topic are called q1, q2 and so on.
     """
+    text = read_text(path)
+    first_line = text.lstrip().partition("\n")[0]
+    names = [name.strip(' "\r') for name in first_line.split(",")]
+    is_csv = "topic" in names or unpacked_name(path).lower().endswith(".csv")
+    if not is_csv:
+        questions = [line.strip() for line in text.split("\n") if line.strip()]
+        return [_question(f"q{number}", line) for number, line in enumerate(questions, start=1)]
+    if "question" in names:
+        table = read_columns(path, ["topic", "question"])
+        _refuse_topics(path, table, ("topic", "question"))
+        return [_question(*row) for row in table.itertuples(index=False)]
     table = read_columns(path, ["topic", "type", "request", "format", "site"])
+    _refuse_topics(path, table, ("topic", "type", "request", "format"))
+    topics = []
+    for row in table.itertuples(index=False):
+        topics.append(Topic(*[str(value).strip() for value in row]))
+    return topics
+
+
+def _question(topic: str, text: str) -> Topic:
+    """A plain question, which asks for no format and no site."""
+    return Topic(topic.strip(), "question", text.strip(), format="")
+
+
+def _refuse_topics(path: str | Path, table: Any, columns: Sequence[str]) -> None:
+    """Refuse empty fields, ids that a transcript cannot have, and a topic that comes twice."""
     problems = Problems()
-    for column in ("topic", "type", "request", "format"):
+    for column in columns:
         for topic in table.loc[table[column].str.strip() == "", "topic"]:
             problems.add(path, None, column, f"an empty field for topic {topic!r}", "some text")
     for topic in table["topic"]:
@@ -173,10 +221,6 @@ def read_topics(path: str | Path) -> list[Topic]:
     for topic in table.loc[table["topic"].duplicated(), "topic"]:
         problems.add(path, None, "topic", f"{topic!r} again", "each topic once")
     problems.refuse()
-    topics = []
-    for row in table.itertuples(index=False):
-        topics.append(Topic(*[str(value).strip() for value in row]))
-    return topics
 
 
 # --- conversations --------------------------------------------------------------------------------
@@ -255,7 +299,10 @@ class _Harvest:
         place = len(self.topics) * (trial - 1) + number
         seed = self.sampling.seed + self.rounds * place + turn - 1
         answer, mishaps = self.ask(replace(self.sampling, seed=seed), messages)
-        judgement = judge_answer(answer.text, topic.site, self.protocol.refusals)
+        if topic.format:
+            judgement = judge_answer(answer.text, topic.site, self.protocol.refusals)
+        else:
+            judgement = judge_reply(answer.text, self.protocol.refusals)
         line = {
             "record": "turn",
             "trial": trial,
@@ -364,7 +411,10 @@ def harvest(
     gfrc, section 4: the topics in their order, then all of them again, so that order and trial are
     not confounded.
     """
-    sampling, protocol = sampling or Sampling(), protocol or Protocol()
+    sampling = sampling or Sampling()
+    if protocol is None:
+        asks_for_formats = any(topic.format for topic in topics)
+        protocol = Protocol() if asks_for_formats else QUESTIONS
     _refuse_arguments(topics, trials, rounds, parallel)
     settings = _settings(topics, endpoint, rounds, session, sampling, protocol, note)
     sessions = _sessions(len(topics), trials, session)

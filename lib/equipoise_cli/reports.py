@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,25 +169,44 @@ def _serve(port: int) -> None:
 @click.command()
 @click.argument("names", nargs=-1)
 def measures(names: tuple[str, ...]) -> None:
-    """Describe the measures NAMES (all, if none is named).
+    """List the measures with a line each, or describe those of NAMES.
 
-    Formula, range, ideal, direction, options and source of each.
+    A description has formula, range, ideal, direction, options and source.
     """
     from equipoise import catalogue
 
-    measure_of = {measure.name.casefold(): measure for measure in catalogue.MEASURES}
+    if not names:
+        _list_measures(catalogue.MEASURES)
+        return
+
+    measure_of = {}
+    for measure in catalogue.MEASURES:
+        # Some are declared together, and are asked for by the name of either.
+        for name in re.split(", | and ", measure.name):
+            measure_of.setdefault(name.casefold(), measure)
+    # A name of its own comes before one among others.
+    measure_of |= {measure.name.casefold(): measure for measure in catalogue.MEASURES}
     unknown = [name for name in names if name.casefold() not in measure_of]
     if unknown:
         choices = ", ".join(measure.name for measure in catalogue.MEASURES)
         raise click.BadParameter(f"no measure {', '.join(unknown)}; there are {choices}")
     references = catalogue.references()
     cited_references: dict[str, str] = {}  # each once, in the order in which they are cited
-    for name in names or measure_of:
+    for name in names:
         measure = measure_of[name.casefold()]
         _describe(measure)
         for key in measure.sources:
             cited_references[key] = references[key]
     click.echo("\n\n".join(cited_references.values()))
+
+
+def _list_measures(listed_measures: Iterable[Any]) -> None:
+    """The name and the meaning of each measure, under the headings of the families."""
+    formatter = click.HelpFormatter(width=100)
+    for family, of_family in groupby(listed_measures, attrgetter("family")):
+        with formatter.section(family):
+            formatter.write_dl([(measure.name, measure.meaning) for measure in of_family])
+    click.echo(f"{formatter.getvalue()}\nequipoise measures NAME describes one: its formula, ...")
 
 
 def _describe(measure: Any) -> None:

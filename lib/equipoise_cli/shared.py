@@ -184,11 +184,12 @@ def write(tables: Mapping[Path | None, Any]) -> None:
     from equipoise_compendium.writing import write_csv, write_files
 
     files = {path: table for path, table in tables.items() if path is not None}
-    write_files(files)
+    # Ids and names are those of others, and a spreadsheet would run some of them.
+    write_files(files, for_spreadsheets=True)
     if None not in tables:
         return
     buffer = io.StringIO()
-    write_csv(tables[None], buffer)
+    write_csv(tables[None], buffer, for_spreadsheets=True)
     print_text(buffer.getvalue())
 
 

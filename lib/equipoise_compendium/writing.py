@@ -149,7 +149,9 @@ def new_folder(path: str | Path) -> Iterator[Path]:
         raise ValueError(message) from None
 
 
-def _write_through(path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool) -> None:
+def _write_through(
+    path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool, for_spreadsheets: bool
+) -> None:
     """Write a file, through to the disk."""
     with path.open("wb") as file:
         if isinstance(content, str):
@@ -159,12 +161,14 @@ def _write_through(path: Path, content: pd.DataFrame | str | bytes, *, parquet: 
         elif parquet:
             content.to_parquet(file, index=False)
         else:
-            write_csv(content, file)
+            write_csv(content, file, for_spreadsheets=for_spreadsheets)
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
+def write_files(
+    contents: Mapping[Path, pd.DataFrame | str | bytes], *, for_spreadsheets: bool = False
+) -> None:
     """Write files: text, and tables as CSV or Parquet by the ending of the name.
 
     All are written beside their places, and through to the disk, before the first is put there; so
@@ -174,7 +178,7 @@ def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
     that are new are removed again.
 
     A new file has the mode that the umask leaves, one that was there keeps its own; through a link
-    its target is written.
+    its target is written. ``for_spreadsheets`` is that of `write_csv`.
     """
     path = Path()
     replaced_paths: list[Path] = []
@@ -188,7 +192,8 @@ def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
                     raise IsADirectoryError(errno.EISDIR, "a folder")
                 sweep(target.parent)
                 staged = stack.enter_context(staging(target))
-                _write_through(staged, content, parquet=path.suffix.lower() == ".parquet")
+                parquet = path.suffix.lower() == ".parquet"
+                _write_through(staged, content, parquet=parquet, for_spreadsheets=for_spreadsheets)
                 if target.exists():
                     staged.chmod(target.stat().st_mode & 0o7777)
                 replacements.append((path, staged, target))

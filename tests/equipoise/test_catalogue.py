@@ -113,7 +113,16 @@ def test_the_command_prints_the_same() -> None:
     wrong = called("measures", "nothing")
     assert wrong.exit_code == 2
     assert "no measure nothing; there are JSD" in wrong.output
-    assert len(called("measures").output.split("\n  range ")) == len(MEASURES) + 1
+    names = ("RNOD", "TExFAIR", "GFRC2")
+    assert len(called("measures", *names).output.split("\n  range ")) == len(names) + 1
+
+
+def test_the_command_lists_every_measure_with_a_line() -> None:
+    listed = " ".join(called("measures").output.split())
+    for measure in MEASURES:
+        assert f"{measure.name} {measure.meaning}" in listed
+        assert measure.family in listed
+    assert "\n  range " not in called("measures").output
 
 
 def test_every_upstream_item_is_described() -> None:

@@ -119,6 +119,18 @@ def test_every_format_gives_the_same_transcript(name: str, tmp_path: Path) -> No
     ] == [form]
 
 
+def test_what_a_terminal_obeys_reaches_no_transcript(tmp_path: Path) -> None:
+    message = {"role": "assistant", "content": "a\x1b[31mred\x07 \x9b2J word\x0cand more"}
+    chat = {"id": "t", "messages": [{"role": "user", "content": "Hm?"}, message]}
+    (tmp_path / "c.jsonl").write_text(json.dumps(chat) + "\n")
+    target = tmp_path / "t.txt"
+    assert called("transcripts", str(tmp_path / "c.jsonl"), "-o", str(target)).exit_code == 0
+    text = target.read_text()
+    assert "a\ufffd[31mred\ufffd \ufffd2J" in text
+    assert not {"\x1b", "\x07", "\x9b"} & {*text}
+    assert len(text.split()) == len(text.replace("\x0c", " ").split())
+
+
 def test_a_bare_list_of_messages_is_one_conversation_and_parquet_rows_are_conversations(
     tmp_path: Path,
 ) -> None:

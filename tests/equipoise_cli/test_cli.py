@@ -44,6 +44,17 @@ def test_score_gfrc_writes_tidy_csv(tmp_path: Path) -> None:
     assert run("score", "gfrc", *MOVIES).stdout == output.read_text()
 
 
+def test_cells_that_begin_as_formulas_are_marked(tmp_path: Path) -> None:
+    text = Path(MOVIES[0]).read_text().replace("\nbing-1,", "\n=cmd|' /C calc'!A0,")
+    (tmp_path / "n.csv").write_text(text)
+    words = ["score", "gfrc", str(tmp_path / "n.csv"), *MOVIES[1:]]
+    shown = run(*words).stdout
+    assert "\n'=cmd|' /C calc'!A0," in shown
+    assert "\n=cmd" not in shown
+    assert run(*words, "-o", str(tmp_path / "s.csv")).exit_code == 0
+    assert (tmp_path / "s.csv").read_text() == shown
+
+
 def test_score_gfrc2_with_clusters_and_comparison(tmp_path: Path) -> None:
     output, clusters = tmp_path / "scores.csv", tmp_path / "clusters.csv"
     result = run(

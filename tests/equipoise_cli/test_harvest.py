@@ -87,6 +87,34 @@ def test_as_many_rounds_as_are_asked_for(tmp_path: Path, serve: Callable[..., Se
     assert "".join(table["outcome"]) == "oxoxx-"
 
 
+def test_plain_questions_are_asked_and_judged_as_such(
+    tmp_path: Path, serve: Callable[..., Server]
+) -> None:
+    script = [says("In Wales."), says("Its capital is Cardiff."), says(REFUSAL)]
+    for name, text in (
+        ("questions.txt", "Where is Cardiff?\n\nWho wrote Emma?\n"),
+        ("questions.csv", "topic,question\nq1,Where is Cardiff?\nq2,Who wrote Emma?\n"),
+    ):
+        server = serve(*script)
+        (tmp_path / name).write_text(text)
+        record, transcripts = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.out"
+        words = ["harvest", "--topics", str(tmp_path / name), "--endpoint", server.url]
+        words += ["--model", "m", "--trials", "1", "--tries", "1", "-o", str(record)]
+        result = called(*words, "--transcripts", str(transcripts))
+        assert result.exit_code == 0, result.output
+        assert "2 topics, 1 trials, 2 rounds: at most 4 answers, and " in result.stderr
+        users = [request["messages"][-1]["content"] for request in server.requests]
+        assert users == [
+            "Where is Cardiff?",
+            "Can you tell me more about that?",
+            "Who wrote Emma?",
+        ]
+        assert [turn["topic"] for turn in turns_of(record)] == ["q1", "q1", "q2"]
+        assert [turn["outcome"] for turn in turns_of(record)] == ["o", "o", "x"]
+        assert "In Wales." in transcripts.read_text()
+    assert "--trials" in called(*words, "--trials", "1001").stderr
+
+
 def test_in_one_session_every_topic_sees_those_before(
     tmp_path: Path, serve: Callable[..., Server]
 ) -> None:

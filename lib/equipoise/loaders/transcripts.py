@@ -100,9 +100,17 @@ class Line:
         return sum(map(len, words))
 
 
+_OBEYED = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+
+
 def lines_of(text: str) -> list[Line]:
-    """The lines of a text that hold something, without annotations."""
-    return [Line(line.strip()) for line in text.split("\n") if line.strip()]
+    """The lines of a text that hold something, without annotations.
+
+    What a terminal would obey, such as an escape, is one replacement character; what separates
+    words still does.
+    """
+    shown_text = _OBEYED.sub("\ufffd", text)
+    return [Line(line.strip()) for line in shown_text.split("\n") if line.strip()]
 
 
 @dataclass(frozen=True)
