@@ -423,11 +423,6 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("another width", TEXTS["qrels.txt"] + "T3 d1 2\n", "3 columns"),
         ("a level that is a word", TEXTS["qrels.txt"].replace("d1 2", "d1 two"), "column level"),
         (
-            "a level without a gain",
-            TEXTS["qrels.txt"].replace("d1 2", "d1 7"),
-            "no gain for level 7",
-        ),
-        (
             "a level of ten digits",
             TEXTS["qrels.txt"].replace("d1 2", "d1 9999999999"),
             "column level",
