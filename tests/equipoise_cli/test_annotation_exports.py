@@ -89,9 +89,9 @@ LABELS = REGIONS[0]
     [
         ("oops", "column item 1, annotation 5: found"),
         ({"type": "labels"}, "wanted an object with result, a list"),
-        (["oops"], "annotation 5, result 1: found 'oops', wanted an object with a value"),
-        ([LABELS, 7], "annotation 5, result 2: found '7', wanted an object with a value"),
-        ([LABELS | {"value": [1]}], "wanted an object with a value, which is an object"),
+        (["oops"], "annotation 5, result 1: found 'oops', wanted an object, and its value"),
+        ([LABELS, 7], "annotation 5, result 2: found '7', wanted an object, and its value"),
+        ([LABELS | {"value": [1]}], "wanted an object, and its value one too"),
         ([LABELS | {"value": {"labels": ["L1"]}}], "wanted start, end and labels, a list of texts"),
         ([LABELS | {"value": LABELS["value"] | {"labels": "L1"}}], "labels, a list of texts"),
         ([LABELS | {"value": LABELS["value"] | {"labels": [1]}}], "labels, a list of texts"),

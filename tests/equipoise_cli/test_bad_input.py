@@ -423,6 +423,11 @@ CONTENTS: dict[str, list[tuple[str, str | bytes, str]]] = {
         ("another width", TEXTS["qrels.txt"] + "T3 d1 2\n", "3 columns"),
         ("a level that is a word", TEXTS["qrels.txt"].replace("d1 2", "d1 two"), "column level"),
         (
+            "a level that is no grade",
+            TEXTS["qrels.txt"].replace("d1 2", "d1 77"),
+            "the qrels have level 77, and levels above 20 are no grades",
+        ),
+        (
             "a level of ten digits",
             TEXTS["qrels.txt"].replace("d1 2", "d1 9999999999"),
             "column level",

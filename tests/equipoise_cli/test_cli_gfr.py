@@ -143,10 +143,10 @@ def test_a_third_grade_has_a_gain_and_it_is_said(files: Path) -> None:
     (files / "qrels").write_text((files / "qrels").read_text().replace("L2", "L3"))
     result = run(*gfr_arguments(files))
     assert result.exit_code == 0
-    assert "levels have the gains 1:1, 2:3, 3:7, 2^level - 1 (or as gains says)" in result.stderr
+    assert "gains are 2^level - 1 (1:1, 2:3, 3:7); the option gains sets others" in result.stderr
     assert result.stdout == run(*gfr_arguments(files, "--gains", "1:1,2:3,3:7")).stdout
     assert result.stdout == run(*gfr_arguments(files, "--gains", "exponential")).stdout
-    assert "levels have the gains" not in run(*gfr_arguments(files, "--gains", "1:1,3:7")).stderr
+    assert "gains are 2^level" not in run(*gfr_arguments(files, "--gains", "1:1,3:7")).stderr
 
 
 @pytest.mark.parametrize(

@@ -218,11 +218,10 @@ def _note_on_order(order: str, run: pd.DataFrame, lists: Integers, moved: Intege
         return f"{n_moved:,} are put in the order of their ranks"
     scores_rise = np.diff(single_precision(run["score"])) > 0
     n_rising = len(np.unique(lists[1:][scores_rise & within]))
-    return (
-        f"{n_moved:,} are put in the order of their scores, as trec_eval does"
-        f" ({n_moved - n_rising:,} of them by id among equal scores alone);"
-        " --order file takes rows as they stand"
-    )
+    note = f"{n_moved:,} are put in the order of their scores, as trec_eval does"
+    if n_moved > n_rising:
+        note += f" ({n_moved - n_rising:,} of them by id among equal scores alone)"
+    return f"{note}; --order file takes rows as they stand"
 
 
 @checked

@@ -203,7 +203,7 @@ def _exponential_gains(highest: int) -> dict[int, float]:
     gains = {level: 2.0**level - 1 for level in range(1, max(2, highest) + 1)}
     if highest > 2:  # FairWeb's scale ends there
         pairs = ", ".join(f"{level}:{gain:g}" for level, gain in gains.items())
-        warnings.warn(f"levels have the gains {pairs}, 2^level - 1 (or as gains says)", Note, 5)
+        warnings.warn(f"gains are 2^level - 1 ({pairs}); the option gains sets others", Note, 5)
     return gains
 
 

@@ -128,9 +128,9 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
 
 def _problem_of_result(result: Any) -> str:
     """What is wanted of a result of Label Studio that is not what it should be, or nothing."""
-    value = fields_of(result).get("value")
+    value = fields_of(result).get("value", result)  # a relation has none
     if not isinstance(value, dict):
-        return "an object with a value, which is an object"
+        return "an object, and its value one too"
     kind = result.get("type")
     if kind not in _LABELS:
         return ""
