@@ -14,15 +14,28 @@ from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
 
 
-def evidence_of(notebook: str, folder: Path) -> tuple[dict[str, Evidence], dict[str, Any]]:
-    """Evidence by claim (``paper/claim``), and the names that the notebook leaves behind."""
+def evidence_of(
+    notebook: str, folder: Path, parameters: str = "", until: str = ""
+) -> tuple[dict[str, Evidence], dict[str, Any]]:
+    """Evidence by claim (``paper/claim``), and the names that the notebook leaves behind.
+
+    ``parameters``: assignments after those of the notebook's own parameters. ``until``: what stands
+    in the last cell that is run.
+    """
     evidence: dict[str, Evidence] = {}
 
     def claimed(_: Report, name: str, of_claim: Evidence, _data: str = "") -> None:
         evidence[name] = of_claim
 
     book = json.loads((project.root() / "notebooks" / f"{notebook}.ipynb").read_text("utf-8"))
-    cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    cells = []
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            cells.append("".join(cell["source"]))
+            if until and until in cells[-1]:
+                break
+        if "parameters" in cell["metadata"].get("tags", []):
+            cells.append(parameters)
     script = folder / f"{notebook}.py"
     script.write_text("\n\n".join(cells), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:

@@ -4,15 +4,19 @@ import csv
 import gzip
 import math
 import random
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from equipoise_compendium import project
 from equipoise_compendium.claims import Evidence
+from equipoise_compendium.provenance import VARIANT_VARIABLE
 from notebook_evidence import evidence_of
 
 FACTS = project.root() / "data" / "facts" / "query_by_example"
@@ -252,3 +256,29 @@ def test_mixing_by_one_weight(evidence: dict[str, Evidence], again: Again) -> No
         return total / 2
 
     compare(evidence["thesis/2.3-together"], gain(again.grade), resampled(again.grade, gain))
+
+
+def test_recorded_word_pieces_go_with_no_other_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIANT_VARIABLE, "k1=1.2, test=wilcoxon")
+    parameters = 'k1, test = 1.2, "wilcoxon"'
+    other, names = evidence_of(
+        "thesis_ch2_query_by_example", tmp_path, parameters, until="of_tokenisations"
+    )
+    lexical = set(names["table_2"]["model"])
+    assert {"BM25 STM2", "LM STM2", "LM BERT-Token"} <= lexical
+    assert not [row for row in lexical if re.fullmatch("BM25 .*-Token", row)]
+    assert other["thesis/2.2-bm25-above"].said.endswith("of 3")
+    # Pieces are held against words by the same model.
+    means = names["values"].query("measure == 'MAP'").groupby("run")["value"].mean()
+    pieces = means[["LM BERT-Token", "LM domain-Token"]].mean()
+    words = means[["LM SA", "LM STM1", "LM STM2"]].mean()
+    assert other["thesis/2.2-word-pieces"].estimate == pytest.approx(pieces - words)
+    first = names["comparisons"].iloc[0]
+    of_pair = (
+        names["by_column"]
+        .query("column == @first.column")
+        .pivot_table(index="query", columns="run", values="value")
+    )
+    assert first["p"] == pytest.approx(stats.wilcoxon(of_pair[first["a"]], of_pair[first["b"]])[1])

@@ -64,9 +64,13 @@ def _map_by_run(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def _map_by_row(values: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """The same, a column for each row of a printed table, by the ranker that stands for it."""
+    """The same, a column for each row of a printed table, by the ranker that stands for it.
+
+    A row whose ranker has no values, such as word pieces under other parameters, has no column.
+    """
     by_run = _map_by_run(values)
-    return by_run[list(names.values())].set_axis(list(names), axis=1)
+    rows = [row for row, name in names.items() if name in by_run]
+    return by_run[[names[row] for row in rows]].set_axis(rows, axis=1)
 
 
 def _printed_cells(table: pd.DataFrame) -> pd.DataFrame:
@@ -315,8 +319,13 @@ def _lead_of_best(by_row: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
 
 def _lead_of_bm25(by_row: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     """How far BM25 is above the language model, mean over what is counted as a term."""
-    language = list(by_row.filter(regex="^LM "))
-    bm25 = [row.replace("LM ", "BM25 ") for row in language]
+    bm25 = []
+    language = []
+    for row in by_row.filter(regex="^LM "):
+        same_tokens = str(row).replace("LM ", "BM25 ")
+        if same_tokens in by_row:
+            bm25.append(same_tokens)
+            language.append(str(row))
     leads = by_row[bm25].to_numpy() - by_row[language].to_numpy()
     ahead = int((leads.mean(axis=0) > 0).sum())
     return _over_papers(
@@ -331,10 +340,17 @@ def _lead_of_bm25(by_row: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
 def _lead_of_pieces(by_row: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
     """How far word pieces are above whole words and stems, whatever vocabulary stands in."""
     pieces = list(by_row.filter(regex="-Token$"))
-    words = [row for row in by_row if row not in pieces]
     if not pieces:
         return Evidence("MAP", reason="no word pieces are among the rows")
-    description = "mean MAP over word pieces less that over the three other analysers, both models"
+    # A model whose word pieces are left out is left out altogether.
+    models = sorted({row.partition(" ")[0] for row in pieces})
+    words = []
+    for row in by_row:
+        if row not in pieces and row.partition(" ")[0] in models:
+            words.append(row)
+    description = "mean MAP over word pieces less that over the three other analysers, " + (
+        "both models" if len(models) == 2 else models[0]
+    )
     return _lead(by_row, pieces, words, description, _printed_lead(printed, pieces, words))
 
 

@@ -21,6 +21,9 @@ QUERIES_AT_ONCE = 200
 BM25 = {"k1": 2.75, "b": 1.0}
 """BM25's parameters in thesis section 2.2.1, tuned there for scientific papers."""
 
+SMOOTHING = 0.1
+"""The language model's weight of the collection, which the thesis does not print."""
+
 
 def lexical_scores(
     dataset: QueryByExample, tokenise: Tokenisation, *, model: str = "bm25", **settings: Any
