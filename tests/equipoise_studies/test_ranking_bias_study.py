@@ -186,33 +186,89 @@ def test_differences_from_the_baseline() -> None:
     assert below.printed == pytest.approx(min(crbo.values()) - own)
 
 
-def test_correlation_agreement_and_choice() -> None:
+def test_correlation_is_the_mean_of_the_rankers() -> None:
     topics, scores = random_topics()
-    runs = ("bm25", "x", "y", "z")
     r = [
         stats.pearsonr(scores["QS1", run, "NFaiRR"], scores["QS1", run, "TExFAIR"]).statistic
-        for run in runs
+        for run in ("bm25", "x", "y", "z")
     ]
     assert claims.correlation(topics, "QS1").estimate == pytest.approx(np.mean(r))
-    tau = [
-        stats.kendalltau(
-            *([np.mean(scores[label, run, name]) for run in "xyz"] for name in ("CRBO", "NFaiRR"))
-        ).statistic
-        for label in ("QS1", "QS2")
-    ]
-    found = claims.agreement_with_crbo(topics, ["QS1", "QS2"], "NFaiRR", "bm25")
-    assert found.estimate == pytest.approx(np.mean(tau))
-    assert found.n == 80
-    one = topics[topics["run"].isin(["bm25", "x"])]
-    assert claims.agreement_with_crbo(one, ["QS1"], "NFaiRR", "bm25").estimate is None
-    mean = {key: np.mean(values) for key, values in scores.items()}
-    first = max(runs, key=lambda run: mean["QS1", run, "NFaiRR"])
-    other = max(runs, key=lambda run: mean["QS1", run, "TExFAIR"])
-    lead = min(
-        mean["QS1", first, "NFaiRR"] - mean["QS1", other, "NFaiRR"],
-        mean["QS1", other, "TExFAIR"] - mean["QS1", first, "TExFAIR"],
-    )
-    assert claims.another_choice(topics, "QS1").estimate == pytest.approx(lead)
+
+
+def exchanged_in_every_way(first: Any, second: Any) -> Any:
+    """Means of two rankers in every exchange of them within queries: (exchanges, 2, measures)."""
+    pair = np.stack([first, second])  # (rankers, queries, measures)
+    means = []
+    for kept in product((True, False), repeat=pair.shape[1]):
+        keep = np.array(kept)[:, np.newaxis]
+        means.append([np.where(keep, pair[n], pair[1 - n]).mean(axis=0) for n in (0, 1)])
+    return np.array(means)
+
+
+def test_a_choice_and_a_reversal_are_held_against_exchanged_rankers() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.random((2, 9, 2))
+    means = values.mean(axis=1)
+    in_every_way = exchanged_in_every_way(*values)
+    gaps = in_every_way[:, 0] - in_every_way[:, 1]  # (exchanges, measures)
+    by_chance = np.where(gaps.prod(axis=1) < 0, np.abs(gaps).min(axis=1), 0)
+    gap = means[0] - means[1]
+    lead = np.abs(gap).min() if gap.prod() < 0 else 0.0
+    names = ("NFaiRR", "TExFAIR")
+    rankers = enumerate(("x", "y"))
+    scores = {
+        ("QS1", run, name): values[place, :, number]
+        for place, run in rankers
+        for number, name in enumerate(names)
+    }
+    found = claims.another_choice(topics_of(scores), "QS1")
+    assert found.estimate == pytest.approx(lead - by_chance.mean(), abs=0.004)
+    assert found.high == pytest.approx(lead - np.quantile(by_chance, 0.025), abs=0.01)
+    assert found.low == pytest.approx(lead - np.quantile(by_chance, 0.975), abs=0.01)
+
+    # The same two measures, called otherwise, and a baseline that counts for nothing.
+    for number, name in enumerate(("NFaiRR", "CRBO")):
+        scores["QS1", "bm25", name] = np.full(9, 7.0)
+        for place, run in ((0, "x"), (1, "y")):
+            scores["QS1", run, name] = values[place, :, number]
+    reversed_by = np.where(gaps.prod(axis=1) < 0, 1, -1) * np.abs(gaps).min(axis=1)
+    clear = np.abs(gap).min() * (1 if gap.prod() < 0 else -1)
+    found = claims.clearest_reversal(topics_of(scores), "QS1", "NFaiRR", "bm25")
+    assert found.estimate == pytest.approx(clear - reversed_by.mean(), abs=0.004)
+    one = topics_of({key: value for key, value in scores.items() if key[1] != "y"})
+    assert claims.clearest_reversal(one, "QS1", "NFaiRR", "bm25").estimate is None
+
+
+def test_rankers_are_counted_that_are_significantly_above_or_may_be() -> None:
+    rng = np.random.default_rng(5)
+    base = rng.random(50)
+    shifts = {"far above": 0.5, "open": 0.0, "far below": -0.5}
+    scores = {("QS1", "bm25", "NFaiRR"): base}
+    for run, shift in shifts.items():
+        scores["QS1", run, "NFaiRR"] = base + shift + rng.normal(0, 0.3, 50)
+    found = claims.significantly_above(topics_of(scores), "QS1", "NFaiRR", "bm25", 0.05)
+    assert (found.estimate, found.low, found.high) == pytest.approx((1 / 3, 1 / 3, 2 / 3))
+    assert (found.n, found.printed) == (50, 1.0)
+    # Bonferroni's correction: what one test alone would call significant, three need not.
+    p_value = 0.05 / 2
+    gaps = rng.normal(0, 1, 50)
+    gaps += stats.t.isf(p_value / 2, 49) * gaps.std(ddof=1) / np.sqrt(50) - gaps.mean()
+    scores["QS1", "open", "NFaiRR"] = base + gaps
+    found = claims.significantly_above(topics_of(scores), "QS1", "NFaiRR", "bm25", 0.05)
+    assert found.estimate == pytest.approx(1 / 3)
+    alone = topics_of({key: value for key, value in scores.items() if key[1] in ("bm25", "open")})
+    assert claims.significantly_above(alone, "QS1", "NFaiRR", "bm25", 0.05).estimate == 1.0
+
+
+@pytest.mark.parametrize(("ranks", "testable"), [(10, True), (11, False)])
+def test_a_baseline_that_ties_most_ranks_tests_nothing(ranks: int, testable: bool) -> None:
+    columns = ["queries", "run", "number of queries", "queries with ties", "tied ranks"]
+    tied = pd.DataFrame([("QS2", "bm25", 2, 2, ranks)], columns=columns)
+    reason = claims.cannot_tell_apart(tied, "QS2", "bm25", 10)
+    assert (not reason) == testable
+    found = claims.not_testable(Evidence("x", 1.0, 0.0, 2.0, printed=0.4), reason)
+    assert (found.estimate == 1.0) == testable
+    assert found.printed == 0.4
 
 
 def test_sensitivity_is_a_range_of_means_over_the_cut_offs() -> None:
@@ -275,11 +331,14 @@ def test_undefined_correlations_and_two_verdicts_are_said() -> None:
     said = sentences.of_two_verdicts(table, {"QS1": lead})
     assert said == [
         "On QS1 q has the highest NFaiRR (0.600; TExFAIR 0.700) and p the highest TExFAIR "
-        "(0.800; NFaiRR 0.500); the smaller of the two leads is 0.100 [0.050, 0.200], "
-        "so the two measures choose different rankers."
+        "(0.800; NFaiRR 0.500); the smaller of the two leads, less what chance gives, is "
+        "0.100 [0.050, 0.200], so the two measures choose different rankers."
     ]
     (open_,) = sentences.of_two_verdicts(table, {"QS1": replace(lead, low=-0.01)})
     assert open_.endswith("[-0.010, 0.200], so they are not shown to choose different rankers.")
+    untested = Evidence("a lead", reason="ids decide")
+    (untested_said,) = sentences.of_two_verdicts(table, {"QS1": untested})
+    assert untested_said.endswith("nothing follows from that, since ids decide.")
     same = sentences.of_two_verdicts(table.assign(TExFAIR=[0.7, 0.8]), {"QS1": found})
     assert same == ["On QS1 q has the highest mean of both measures."]
 

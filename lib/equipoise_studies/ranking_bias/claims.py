@@ -9,14 +9,19 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.statistics import resampled
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.claims import Evidence, less_chance
 from equipoise_compendium.printed import printed_table
 
 _PRINTED = "printed cells, of which none is a sample"
 _EXAMPLE = "two rankings drawn as an example: none is a sample"
+_DRAWS = 999
+"""Draws of what chance alone gives."""
+_MOST_TIES = 0.5
+"""Share of tied ranks from which on a ranker's fairness is that of an order of ties."""
 
 
 def left_less_right(example: pd.DataFrame) -> Evidence:
@@ -32,6 +37,51 @@ def largest_nfairr(example: pd.DataFrame) -> Evidence:
 
 
 # --- rankers --------------------------------------------------------------------------------------
+
+
+def not_testable(evidence: Evidence, reason: str) -> Evidence:
+    """The evidence without its numbers, where there is a reason why they cannot test a claim."""
+    if not reason:
+        return evidence
+    return Evidence(evidence.said, printed=evidence.printed, reason=reason)
+
+
+def cannot_tell_apart(tied: pd.DataFrame, label: str, run: str, cutoff: int) -> str:
+    """Why a ranker's lists on a query set say nothing of its fairness; empty where they do.
+
+    ``tied``: as of `ties.tied_ranks`, up to the cut-off.
+    """
+    row = tied.set_index(["queries", "run"]).loc[(label, run)]
+    ranks = row["number of queries"] * cutoff
+    if row["tied ranks"] <= _MOST_TIES * ranks:
+        return ""
+    return (
+        f"{row['tied ranks']:,} of {ranks:,} ranks of {run} on {label} are tied: it cannot tell "
+        "apart the wordings in which each text stands there"
+    )
+
+
+def significantly_above(
+    scores: pd.DataFrame, label: str, measure: str, baseline: str, alpha: float
+) -> Evidence:
+    """Which share of the other rankers is significantly above the baseline on a query set.
+
+    By a paired t-test with Bonferroni's correction, as the printed marks. The interval allows for
+    rankers that the queries leave open: it ends at the share that is not significantly below, at
+    0.01, since only that end can contradict.
+    """
+    by_run = _by_run(scores, label, measure)
+    gaps = by_run.drop(columns=baseline).sub(by_run[baseline], axis=0).to_numpy()
+    queries, rankers = gaps.shape
+    errors = gaps.std(axis=0, ddof=1) / np.sqrt(queries)
+    bound = stats.t.isf(alpha / (2 * rankers), queries - 1) * errors
+    wide_bound = stats.t.isf(0.01 / (2 * rankers), queries - 1) * errors
+    above = float((gaps.mean(axis=0) > bound).mean())
+    not_below = float((gaps.mean(axis=0) >= -wide_bound).mean())
+
+    marked = printed_marks(label, measure)
+    statement = f"share of {rankers} rankers significantly above {baseline} in {measure} on {label}"
+    return Evidence(statement, above, above, max(above, not_below), queries, float(marked.mean()))
 
 
 def above_baseline(scores: pd.DataFrame, label: str, measure: str, baseline: str) -> Evidence:
@@ -92,37 +142,70 @@ def correlation(scores: pd.DataFrame, label: str) -> Evidence:
 
 
 def another_choice(scores: pd.DataFrame, label: str) -> Evidence:
-    """What the best ranker by each fairness measure loses by the other one; the smaller loss."""
+    """What the best ranker by each fairness measure loses by the other one; the smaller loss.
+
+    Two rankers that differ by chance alone lead each other too: in each draw of that, in which the
+    rankers of each query are exchanged, the best ones are chosen anew.
+    """
     nfairr = _by_run(scores, label, "NFaiRR")
     texfair = _by_run(scores, label, "TExFAIR")
-    neutral = nfairr.mean().idxmax()
-    balanced = texfair.mean().idxmax()
-    leads = np.stack([nfairr[neutral] - nfairr[balanced], texfair[balanced] - texfair[neutral]])
+    both_measures = np.stack([nfairr, texfair], axis=2)  # (queries, rankers, 2)
+
+    def smaller_lead(means: Floats) -> float:
+        neutral, balanced = means.argmax(axis=0)
+        lead_in_nfairr = means[neutral, 0] - means[balanced, 0]
+        lead_in_texfair = means[balanced, 1] - means[neutral, 1]
+        return float(min(lead_in_nfairr, lead_in_texfair))
+
+    neutral, balanced = nfairr.columns[both_measures.mean(axis=0).argmax(axis=0)]
     statement = (
         f"smaller lead on {label}: {neutral} over {balanced} in NFaiRR, "
         f"or {balanced} over {neutral} in TExFAIR"
     )
-    return _evidence(
-        statement, lambda drawn: float(leads[:, drawn].mean(axis=1).min()), leads.shape[1]
-    )
+    return _above_exchanged_rankers(statement, both_measures, smaller_lead)
 
 
-def moved_by_ties(ranges: pd.DataFrame, label: str, measure: str) -> Evidence:
-    """How far the order of ties moves one ranker, less the distance of the others."""
+def moved_by_ties(ranges: pd.DataFrame, label: str, measure: str, run: str) -> Evidence:
+    """How far the order of ties moves a ranker, less the distance of the others."""
     rows = ranges[(ranges["queries"] == label) & (ranges["measure"] == measure)]
     by_run = rows.set_index("run")
-    moves = (by_run["ids ascending"] - by_run["ids descending"]).abs()
-    most_moved = moves.idxmax()
-    spread_of_others = np.ptp(by_run["mean"].drop(most_moved))
+    move = abs(by_run.loc[run, "ids ascending"] - by_run.loc[run, "ids descending"])
+    spread_of_others = np.ptp(by_run["mean"].drop(run))
     statement = (
-        f"{measure} of {most_moved} on {label}, between ids ascending and descending, "
-        "less the spread of the others"
+        f"{measure} of {run} on {label}, between ids ascending and descending ({move:.3f}), "
+        f"less the spread of the others ({spread_of_others:.3f})"
     )
     return Evidence(
         statement,
-        float(moves.max() - spread_of_others),
+        float(move - spread_of_others),
         reason="two orders of one set of lists: none is a sample",
     )
+
+
+def clearest_reversal(scores: pd.DataFrame, label: str, measure: str, baseline: str) -> Evidence:
+    """How clearly two rankers stand in one order by CRBO and in the other by fairness.
+
+    Of two rankers but the baseline the smaller of both leads, below zero where the orders agree; of
+    all pairs the greatest. Rankers that differ by chance alone are reversed somewhere too.
+    """
+    overlap = _by_run(scores, label, "CRBO").drop(columns=baseline)
+    # only rankers of both worlds have CRBO
+    fairness = _by_run(scores, label, measure)[overlap.columns]
+    both_measures = np.stack([fairness, overlap], axis=2)  # (queries, rankers, 2)
+    statement = (
+        f"leads of two rankers but {baseline} on {label} in {measure} and, the other way round, "
+        "in CRBO: the smaller one, where it is greatest"
+    )
+    first, second = np.triu_indices(both_measures.shape[1], 1)
+    if not len(first):
+        return Evidence(statement, reason="there is one such ranker only")
+
+    def reversal(means: Floats) -> float:
+        gaps = means[first] - means[second]  # (pairs of rankers, 2)
+        smaller = np.abs(gaps).min(axis=1)
+        return float(np.where(gaps.prod(axis=1) < 0, smaller, -smaller).max())
+
+    return _above_exchanged_rankers(statement, both_measures, reversal)
 
 
 # --- both query sets ------------------------------------------------------------------------------
@@ -157,35 +240,6 @@ def cutoff_sensitivity(
         "less the larger of the others"
     )
     return _evidence_over_sets(statement, excess, scores_by_set)
-
-
-def agreement_with_crbo(
-    scores: pd.DataFrame, labels: Iterable[str], measure: str, baseline: str
-) -> Evidence:
-    """Kendall's tau of CRBO and a fairness measure over the rankers but the baseline.
-
-    The mean of the query sets.
-    """
-    scores_by_set = []
-    for label in labels:
-        overlap = _by_run(scores, label, "CRBO").drop(columns=baseline)
-        # only rankers of both worlds have CRBO
-        fairness = _by_run(scores, label, measure)[overlap.columns]
-        scores_by_set.append(np.stack([overlap, fairness], axis=1))  # (queries, 2, rankers)
-    statement = (
-        f"Kendall's tau of CRBO and {measure} over the rankers but {baseline}, "
-        "mean of the query sets"
-    )
-    first, second = np.triu_indices(scores_by_set[0].shape[2], 1)
-    if not len(first):
-        return Evidence(statement, reason="there is one such ranker only")
-
-    def tau(both_measures: Floats) -> float:
-        means = both_measures.mean(axis=0)
-        order = np.sign(means[:, first] - means[:, second])  # (2, pairs of rankers)
-        return float(order.prod(axis=0).mean())
-
-    return _evidence_over_sets(statement, tau, scores_by_set)
 
 
 def _evidence_over_sets(
@@ -227,6 +281,31 @@ def largest_printed_r() -> Evidence:
     return Evidence("highest printed r", float(highest), reason=_PRINTED)
 
 
+def share_of_marks() -> Evidence:
+    """Share of the rankers but BM25 that are marked as significantly fairer (Table 4.1)."""
+    marks = []
+    for label in ("QS1", "QS2"):
+        for measure in ("NFaiRR", "TExFAIR"):
+            marks.append(printed_marks(label, measure))
+    marked = pd.concat(marks)
+    statement = f"share marked of {len(marked)} printed scores of fairness of rankers but BM25"
+    return Evidence(statement, float(marked.mean()), reason=_PRINTED)
+
+
+def least_excess_over_crbo() -> Evidence:
+    """How much further a printed ranker lies from BM25 in fairness than in CRBO, at least.
+
+    Query sets as Table 4.2 labels them, so that its cells are compared with each other.
+    """
+    table = printed_table("thesis/table-4.2").set_index(["queries", "model"]).astype(float)
+    of_baseline = table.xs("BM25", level="model")
+    others = table.drop(index="BM25", level="model")
+    gaps = (others - of_baseline.reindex(others.index, level="queries")).abs()
+    excess = gaps[["TExFAIR", "NFaiRR"]].sub(gaps["CRBO"], axis=0)
+    statement = f"least of {excess.size} distances from BM25 in fairness, less that in CRBO"
+    return Evidence(statement, float(excess.min(axis=None)), reason=_PRINTED)
+
+
 def non_gendered_queries(public: pd.DataFrame) -> Evidence:
     """Queries without gender in the public file."""
     count = public.set_index("kind")["queries"]["non-gendered"]
@@ -252,6 +331,30 @@ def _printed(label: str, measure: str) -> pd.Series:
     cells = table.loc[table["queries"] == label, measure]
     # some cells carry a mark of significance
     return cells.str.extract(r"([0-9.]+)")[0].astype(float)
+
+
+def printed_marks(label: str, measure: str) -> pd.Series:
+    """Whether each ranker but BM25 is marked in Table 4.1 as significantly above it."""
+    table = printed_table("thesis/table-4.1").set_index("method")
+    cells = table.loc[table["queries"] == label, measure].drop("BM25")
+    return cells.str.endswith("‡")
+
+
+def _above_exchanged_rankers(
+    statement: str, scores: Floats, statistic: Callable[[Floats], float]
+) -> Evidence:
+    """A statistic of the rankers' means, less what it is where rankers differ by chance alone.
+
+    ``scores``: shaped (queries, rankers, measures); in each draw of chance the rankers of each
+    query are exchanged, all its measures together. ``statistic``: of means (rankers, measures).
+    """
+    rng = np.random.default_rng(0)
+    by_chance = np.empty(_DRAWS)
+    for draw in range(_DRAWS):
+        order = rng.random(scores.shape[:2]).argsort(axis=1)
+        exchanged = np.take_along_axis(scores, order[:, :, np.newaxis], axis=1)
+        by_chance[draw] = statistic(exchanged.mean(axis=0))
+    return less_chance(statement, statistic(scores.mean(axis=0)), by_chance, n=len(scores))
 
 
 def _evidence(

@@ -132,19 +132,29 @@ def of_two_verdicts(table: pd.DataFrame, leads: Mapping[str, Evidence]) -> list[
         if neutral == balanced:
             sentences.append(f"On {label} {neutral} has the highest mean of both measures.")
             continue
-        # only a lead whose whole interval is above 0 shows a choice
-        verdict = "so they are not shown to choose different rankers"
-        if lead.low is not None and lead.low > 0:
-            verdict = "so the two measures choose different rankers"
         most_neutral = scores.loc[neutral]
         most_balanced = scores.loc[balanced]
         sentences.append(
             f"On {label} {neutral} has the highest NFaiRR ({most_neutral['NFaiRR']:.3f}; TExFAIR "
             f"{most_neutral['TExFAIR']:.3f}) and {balanced} the highest TExFAIR "
-            f"({most_balanced['TExFAIR']:.3f}; NFaiRR {most_balanced['NFaiRR']:.3f}); the smaller "
-            f"of the two leads is {_with_interval(lead, 3)}, {verdict}."
+            f"({most_balanced['TExFAIR']:.3f}; NFaiRR {most_balanced['NFaiRR']:.3f}); "
+            f"{_of_lead(lead)}."
         )
     return sentences
+
+
+def _of_lead(lead: Evidence) -> str:
+    """Whether a lead shows that two measures choose different rankers."""
+    if lead.estimate is None:
+        return f"nothing follows from that, since {lead.reason}"
+    # only a lead whose whole interval is above 0 shows a choice
+    verdict = "so they are not shown to choose different rankers"
+    if lead.low is not None and lead.low > 0:
+        verdict = "so the two measures choose different rankers"
+    return (
+        "the smaller of the two leads, less what chance gives, is "
+        f"{_with_interval(lead, 3)}, {verdict}"
+    )
 
 
 def of_composition(composition: pd.DataFrame, correlations: Mapping[str, Evidence]) -> list[str]:

@@ -1,0 +1,390 @@
+"""Claims of chapter 4 by a second, plain implementation, and under labels that mean nothing."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from equipoise.measures.effectiveness import effectiveness
+from equipoise.measures.rank_overlap import crbo
+from equipoise.measures.ranking_bias import score_ranking_bias
+from equipoise_compendium import project
+from equipoise_compendium.claims import Evidence, stated, verdict
+from equipoise_compendium.printed import printed_table
+from equipoise_studies.ranking_bias import claims
+from equipoise_studies.ranking_bias.data import gender_groups
+from equipoise_studies.ranking_bias.study import Study
+
+CUTOFF = 10
+CUTOFFS = [1, 2, 3, 5, 10, 15, 20]
+NAMES = {
+    "bm25": "BM25",
+    "all-minilm": "all-MiniLM",
+    "splade-tiny": "SPLADE-tiny",
+    "cross-encoder": "cross-encoder",
+}
+
+
+# --- what the notebook computes -------------------------------------------------------------------
+
+
+@cache
+def fairness() -> pd.DataFrame:
+    """Fairness of each list of QS1 at all cut-offs, as the notebook has it."""
+    study = Study.read("replica")
+    runs = study.runs()
+    original = runs[(runs["world"] == "original") & (runs["queries"] == "QS1")]
+    scores = score_ranking_bias(
+        original,
+        study.collections("word")["QS1"].term_counts,
+        gender_groups("long"),
+        cutoffs=CUTOFFS,
+        tied_scores="expected",
+        undefined=0.0,
+    )
+    return scores.assign(queries="QS1")
+
+
+@cache
+def scores() -> pd.DataFrame:
+    """Scores of each query of QS1 at the cut-off, as the notebook has them."""
+    study = Study.read("replica")
+    runs = study.runs()
+    runs = runs[runs["queries"] == "QS1"]
+    original = runs[runs["world"] == "original"]
+    names = {f"{name}@{CUTOFF}": name for name in ("NFaiRR", "TExFAIR")}
+    at_cutoff = fairness().replace({"measure": names})
+    at_cutoff = at_cutoff[at_cutoff["measure"].isin(names.values()) & (at_cutoff["topic"] != "")]
+    overlap = crbo(
+        original,
+        runs[runs["world"] == "counterfactual"],
+        p=0.9,
+        depth=CUTOFF,
+        tied_scores="expected",
+    )
+    overlap = overlap[overlap["topic"] != ""].assign(measure="CRBO")
+    qrels = study.collections("word")["QS1"].qrels
+    gains = effectiveness(
+        original.rename(columns={"topic": "query"}),
+        qrels.rename(columns={"topic": "query", "level": "grade"}),
+        measures={"nDCG": f"nDCG@{CUTOFF}"},
+        tied_scores="expected",
+    ).rename(columns={"query": "topic"})
+    table = pd.concat([at_cutoff, overlap, gains]).assign(queries="QS1")
+    return table[["queries", "run", "topic", "measure", "value"]]
+
+
+# --- the same, list by list, from the committed files ---------------------------------------------
+
+
+def lines(*parts: str) -> Iterator[dict[str, object]]:
+    path = project.data(*parts)
+    if path.suffix == ".parquet":
+        table = pd.read_parquet(path)
+    else:
+        table = pd.read_csv(path, sep="\t" if ".tsv" in path.name else ",", dtype=str)
+    yield from table.to_dict("records")
+
+
+@cache
+def terms_of_documents() -> tuple[dict[str, list[int]], dict[str, int]]:
+    """Terms of women and of men in each document of nqoracle, and its length in words."""
+    group = {}
+    for line in lines("facts", "ranking_bias", "terms.csv"):
+        if line["list"] == "long":
+            group[str(line["term"]).lower()] = 0 if line["group"] == "f" else 1
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for line in lines("facts", "ranking_bias", "term_counts.parquet"):
+        if line["collection"] == "nqoracle" and line["term"] in group:
+            counts[str(line["document"])][group[str(line["term"])]] += int(str(line["word"]))
+    lengths = {}
+    for line in lines("facts", "ranking_bias", "documents.parquet"):
+        if line["collection"] == "nqoracle":
+            lengths[str(line["document"])] = int(str(line["word"]))
+    return dict(counts), lengths
+
+
+@cache
+def lists() -> dict[tuple[str, str, str], dict[str, float]]:
+    """Scores of the documents by world, run and query."""
+    found: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+    for line in lines("outputs", "ranking_bias", "nqoracle_runs.tsv.gz"):
+        key = (str(line["world"]), NAMES[str(line["run"])], str(line["topic"]))
+        found[key][str(line["document"])] = float(str(line["score"]))
+    return dict(found)
+
+
+def neutrality(document: str) -> float:
+    women, men = terms_of_documents()[0].get(document, [0, 0])
+    if women + men <= 1:
+        return 1.0
+    return 1 - abs(women / (women + men) - 0.5) - abs(men / (women + men) - 0.5)
+
+
+@cache
+def ideal() -> float:
+    best = sorted(map(neutrality, terms_of_documents()[1]), reverse=True)[:CUTOFF]
+    return sum(value / math.log(rank + 1) for rank, value in enumerate(best, start=1))
+
+
+def plain_nfairr(ranked: list[str]) -> float:
+    total = 0.0
+    for rank, document in enumerate(ranked[:CUTOFF], start=1):
+        total += neutrality(document) / math.log(rank + 1)
+    return total / ideal()
+
+
+def plain_texfair(ranked: list[str]) -> float:
+    counts, lengths = terms_of_documents()
+    attention = [0.0, 0.0]
+    gendered = everything = 0.0
+    for rank, document in enumerate(ranked[:CUTOFF], start=1):
+        discount = 1 / math.log(rank + 1)
+        everything += discount
+        if document not in counts:
+            continue
+        gendered += discount
+        for group in (0, 1):
+            attention[group] += discount * counts[document][group] / lengths[document]
+    if not gendered:
+        return 1.0
+    share = attention[0] / sum(attention)
+    return 1 - gendered / everything * 2 * abs(share - 0.5)
+
+
+def plain_ndcg(ranked: list[str], relevant: str) -> float:
+    if relevant not in ranked[:CUTOFF]:
+        return 0.0
+    return 1 / math.log2(ranked.index(relevant) + 2)
+
+
+def plain_rbo(first: list[str], second: list[str]) -> float:
+    """Both lists of one length: what they share at the end is taken to go on."""
+    first, second = first[:CUTOFF], second[:CUTOFF]
+    depth = min(len(first), len(second))
+    total = 0.0
+    for d in range(1, depth + 1):
+        shared = len(set(first[:d]) & set(second[:d]))
+        total += 0.1 * 0.9 ** (d - 1) * shared / d
+    return total + 0.9**depth * len(set(first[:depth]) & set(second[:depth])) / depth
+
+
+def has_ties(scored: dict[str, float]) -> bool:
+    """Whether documents of one score stand where their order can matter."""
+    top = sorted(scored.values(), reverse=True)[: CUTOFF + 1]
+    return len(set(top)) < len(top)
+
+
+def orders(
+    key: tuple[str, str, str], other: tuple[str, str, str], rng: np.random.Generator
+) -> list[tuple[list[str], ...]]:
+    """A list and its counterpart, their ties broken by one drawn order of documents for both."""
+    both = [lists()[key], lists()[other]]
+    documents = sorted({*both[0], *both[1]})
+    drawn = []
+    for _ in range(16 if any(map(has_ties, both)) else 1):
+        lot = dict(zip(documents, rng.random(len(documents)), strict=True))
+        ranked = []
+        for scored in both:
+            pairs = sorted((-score, lot[name], name) for name, score in scored.items())
+            ranked.append([name for _, _, name in pairs])
+        drawn.append(tuple(ranked))
+    return drawn
+
+
+@cache
+def plain_scores() -> dict[tuple[str, str], list[float]]:
+    """By measure and run, a score for each query of QS1, in one order of queries."""
+    relevant = {}
+    for line in lines("facts", "ranking_bias", "qrels.csv"):
+        if line["collection"] == "nqoracle":
+            relevant[str(line["topic"])] = str(line["document"])
+    found = defaultdict(list)
+    rng = np.random.default_rng(4)
+    for topic in sorted(relevant):
+        for run in NAMES.values():
+            drawn = orders(("original", run, topic), ("counterfactual", run, topic), rng)
+            values = {
+                "NFaiRR": [plain_nfairr(ranked) for ranked, _ in drawn],
+                "TExFAIR": [plain_texfair(ranked) for ranked, _ in drawn],
+                "nDCG": [plain_ndcg(ranked, relevant[topic]) for ranked, _ in drawn],
+                "CRBO": [plain_rbo(ranked, other) for ranked, other in drawn],
+            }
+            for measure, of_orders in values.items():
+                found[measure, run].append(sum(of_orders) / len(of_orders))
+    return dict(found)
+
+
+def plain_interval(statistic: Callable[[np.ndarray], float], n: int) -> tuple[float, float, float]:
+    rng = np.random.default_rng(99)
+    samples = sorted(statistic(rng.choice(n, n)) for _ in range(1000))
+    return statistic(np.arange(n)), samples[24], samples[974]
+
+
+def alike(found: Evidence, plain: tuple[float, float, float], reach: float = 0.002) -> None:
+    assert (found.estimate, found.low, found.high) == pytest.approx(plain, abs=reach)
+
+
+OTHERS = ("all-MiniLM", "SPLADE-tiny", "cross-encoder")
+
+
+@pytest.mark.parametrize(("measure", "fairer"), [("NFaiRR", 1 / 3), ("TExFAIR", 0.0)])
+def test_fairer_rankers_counted_again(measure: str, fairer: float) -> None:
+    plain = plain_scores()
+    above = below = 0
+    for run in OTHERS:
+        test = stats.ttest_rel(plain[measure, run], plain[measure, "BM25"])
+        above += test.statistic > 0 and 3 * test.pvalue < 0.05
+        below += test.statistic < 0 and 3 * test.pvalue < 0.01
+    found = claims.significantly_above(scores(), "QS1", measure, "BM25", 0.05)
+    assert found.estimate == above / 3 == fairer
+    assert found.high == pytest.approx(1 - below / 3)
+    marked = 0
+    for row in printed_table("thesis/table-4.1").to_dict("records"):
+        marked += row["queries"] == "QS1" and row["method"] != "BM25" and "‡" in row[measure]
+    assert found.printed == marked / 10
+
+
+def test_correlation_again() -> None:
+    plain = plain_scores()
+
+    def mean_r(drawn: np.ndarray) -> float:
+        r = []
+        for run in NAMES.values():
+            columns = [np.array(plain[name, run])[drawn] for name in ("NFaiRR", "TExFAIR")]
+            r.append(np.corrcoef(*columns)[0, 1])
+        return float(np.mean(r))
+
+    alike(claims.correlation(scores(), "QS1"), plain_interval(mean_r, 2433), 0.004)
+
+
+def test_gain_over_bm25_again() -> None:
+    plain = plain_scores()
+    gaps = [np.subtract(plain["nDCG", run], plain["nDCG", "BM25"]) for run in OTHERS]
+    gain = np.mean(gaps, axis=0)
+    again = plain_interval(lambda drawn: float(gain[drawn].mean()), 2433)
+    alike(claims.above_baseline(scores(), "QS1", "nDCG", "BM25"), again)
+
+
+@pytest.mark.parametrize(("measure", "sign"), [("TExFAIR", -1), ("CRBO", 1)])
+def test_distance_from_the_nearest_ranker_again(measure: str, sign: int) -> None:
+    plain = plain_scores()
+    of_bm25 = np.array(plain[measure, "BM25"])
+    of_others = [np.array(plain[measure, run]) for run in OTHERS]
+
+    def distance(drawn: np.ndarray) -> float:
+        nearest = max(sign * values[drawn].mean() for values in of_others)
+        return float(sign * of_bm25[drawn].mean() - nearest)
+
+    found = claims.beyond_all_others(scores(), "QS1", measure, "BM25", sign)
+    alike(found, plain_interval(distance, 2433))
+
+
+def test_printed_fairness_again() -> None:
+    rows = {}
+    for row in printed_table("thesis/table-4.2").to_dict("records"):
+        rows[row["queries"], row["model"]] = row
+    excess = []
+    for (queries, model), row in rows.items():
+        apart = {}
+        for name in ("CRBO", "TExFAIR", "NFaiRR"):
+            apart[name] = abs(float(row[name]) - float(rows[queries, "BM25"][name]))
+        if model != "BM25":
+            excess += [apart["TExFAIR"] - apart["CRBO"], apart["NFaiRR"] - apart["CRBO"]]
+    assert claims.least_excess_over_crbo().estimate == pytest.approx(min(excess))
+    assert claims.share_of_marks().estimate == 39 / 40
+
+
+# --- chance ---------------------------------------------------------------------------------------
+
+
+def exchanged(table: pd.DataFrame, column: str, keys: list[str], rest: list[str]) -> pd.DataFrame:
+    """The scores with the values of a column exchanged at random within each unit.
+
+    ``keys``: what tells units apart. ``rest``: what goes along with a value.
+    """
+    wide = table.pivot_table(index=keys, columns=[column, *rest], values="value")
+    names = wide.columns.get_level_values(column).unique()
+    # (units, values of the column, what goes along)
+    values = np.stack([wide[name].to_numpy() for name in names], axis=1)
+    order = np.random.default_rng(2).random(values.shape[:2]).argsort(axis=1)
+    values = np.take_along_axis(values, order[:, :, np.newaxis], axis=1)
+    parts = []
+    for place, name in enumerate(names):
+        part = pd.DataFrame(values[:, place], wide.index, wide[name].columns)
+        parts.append(part.melt(ignore_index=False).reset_index().assign(**{column: name}))
+    return pd.concat(parts, ignore_index=True)
+
+
+@cache
+def without_rankers() -> pd.DataFrame:
+    """Scores in which the rankers of each query are exchanged."""
+    return exchanged(scores(), "run", ["queries", "topic"], ["measure"])
+
+
+def without_measures() -> pd.DataFrame:
+    """Fairness over the cut-offs with the measures of each list exchanged."""
+    table = fairness()[fairness()["topic"] != ""].copy()
+    table[["measure", "cutoff"]] = table["measure"].str.rsplit("@", n=1, expand=True)
+    names = ["TExFAIR(proportional=False)", "TExFAIR", "NFaiRR"]
+    table = table[table["measure"].isin(names)]
+    table = exchanged(table, "measure", ["queries", "run", "topic"], ["cutoff"])
+    return table.assign(measure=table["measure"] + "@" + table["cutoff"])
+
+
+def without_ties() -> Evidence:
+    """A baseline whose ties move it no further than resampling moves a mean."""
+    ranges = []
+    for number, run in enumerate(NAMES.values()):
+        mean = 0.70 + 0.01 * number
+        row = {"queries": "QS2", "measure": "NFaiRR", "run": run, "mean": mean}
+        ranges.append(row | {"ids ascending": mean, "ids descending": mean + 0.001})
+    return claims.moved_by_ties(pd.DataFrame(ranges), "QS2", "NFaiRR", "BM25")
+
+
+def reversal(measure: str) -> Evidence:
+    return claims.clearest_reversal(without_rankers(), "QS1", measure, "BM25")
+
+
+def distance(measure: str, sign: int) -> Evidence:
+    return claims.beyond_all_others(without_rankers(), "QS1", measure, "BM25", sign)
+
+
+NULLS: dict[str, Callable[[], Evidence]] = {
+    "thesis/4.1-another-choice": lambda: claims.another_choice(without_rankers(), "QS1"),
+    "thesis/4.1-ties": without_ties,
+    "thesis/4.2-cutoff": lambda: claims.cutoff_sensitivity(without_measures(), ["QS1"], CUTOFFS),
+    "thesis/4.2-bm25-most-biased": lambda: distance("TExFAIR", -1),
+    "thesis/4.2-bm25-least-biased": lambda: distance("CRBO", 1),
+    "thesis/4.2-not-necessarily-texfair": lambda: reversal("TExFAIR"),
+    "thesis/4.2-not-necessarily-nfairr": lambda: reversal("NFaiRR"),
+}
+"""Evidence for claims with a null, where labels mean nothing."""
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_a_claim_does_not_hold_by_chance(name: str) -> None:
+    words = stated("thesis").loc[name.removeprefix("thesis/")]
+    assert words["null"]
+    assert verdict(NULLS[name](), words["contradicted_if"]) != "holds"
+
+
+def test_with_the_labels_as_they_are_the_same_claims_hold() -> None:
+    """Else the test above would show nothing."""
+    found = {
+        "4.1-another-choice": claims.another_choice(scores(), "QS1"),
+        "4.2-cutoff": claims.cutoff_sensitivity(fairness(), ["QS1"], CUTOFFS),
+        "4.2-bm25-least-biased": claims.beyond_all_others(scores(), "QS1", "CRBO", "BM25", 1),
+        "4.2-not-necessarily-texfair": claims.clearest_reversal(scores(), "QS1", "TExFAIR", "BM25"),
+        "4.2-not-necessarily-nfairr": claims.clearest_reversal(scores(), "QS1", "NFaiRR", "BM25"),
+    }
+    for name, evidence in found.items():
+        edge = stated("thesis").loc[name, "contradicted_if"]
+        assert verdict(evidence, str(edge)) == "holds", name
