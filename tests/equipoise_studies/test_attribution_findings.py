@@ -13,7 +13,7 @@ from scipy import stats
 from equipoise.measures.attribution import bias_table, score_answers
 from equipoise_compendium.claims import Evidence, stated
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.attribution import derived, findings, marks, power, words
+from equipoise_studies.attribution import derived, findings, from_print, marks, power, words
 from equipoise_studies.attribution.design import of_experiment
 from equipoise_studies.attribution.recorded import recorded_answers
 from equipoise_studies.attribution.study import Study
@@ -28,6 +28,11 @@ def scored() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def found(scored: pd.DataFrame) -> dict[str, Evidence]:
     return findings.evidence(scored)
+
+
+@pytest.fixture(scope="module")
+def biases(scored: pd.DataFrame) -> dict[str, Evidence]:
+    return findings.pooled_biases(scored)
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +130,22 @@ def test_chance_is_the_recall_of_random_citations() -> None:
     assert findings.above_chance(pd.concat([blind, knows])) == ["knows"]
 
 
+def test_settings_weigh_alike_as_in_a_mean_of_printed_cells() -> None:
+    few = rows([100.0, 0.0]).assign(setting="few")
+    many = rows([0.0] * 9 + [-100.0]).assign(setting="many")
+    table = pd.concat([few, many])
+    by_setting = findings.pooled(table, "gap", "a gap", settings=["setting"])
+    assert by_setting.estimate == pytest.approx((50 - 10) / 2)
+    assert findings.pooled(table, "gap", "a gap").estimate == pytest.approx(0)
+    assert by_setting.n == 10  # q0 and q1 are asked in both
+
+
 def test_printed_means_are_of_the_same_settings(
-    scored: pd.DataFrame, found: dict[str, Evidence]
+    scored: pd.DataFrame, biases: dict[str, Evidence]
 ) -> None:
     table = printed_table("thesis/table-5.3")
     cells = table[["ΔPrecision", "ΔRecall"]].map(lambda text: float(text.rstrip("†")))
-    assert found["5.3-human"].printed == pytest.approx(cells.to_numpy().mean())
+    assert biases["5.3-human"].printed == pytest.approx(cells.to_numpy().mean())
     nq = scored[scored["benchmark"] == "NQ"]
     of_nq = findings.over_settings(findings.changes(findings.by_label(nq)), "CAB", "modes")
     assert of_nq.printed == pytest.approx(cells[table["benchmark"] == "NQ"].to_numpy().mean())
@@ -158,7 +173,9 @@ def test_the_placebo_is_compared_question_by_question(
         moved[labels] = 100 * np.mean(
             [abs(one - v) for pair, v in zip(pairs, plain, strict=True) for one in pair]
         )
-    assert found["placebo-bias"].estimate == pytest.approx(favoured["plain"] - favoured["placebo"])
+    assert found["placebo-bias"].estimate == pytest.approx(
+        abs(favoured["plain"]) - abs(favoured["placebo"])
+    )
     assert found["placebo-cas"].estimate == pytest.approx(moved["plain"] - moved["placebo"])
     assert favoured["plain"] != favoured["placebo"]
     assert moved["plain"] != moved["placebo"]
@@ -173,7 +190,7 @@ def test_confidence_is_pooled_over_citations(
         for one in row.citations:
             if 1 <= one["document"] <= row.documents and one["probability"] is not None:
                 sides[one["document"] in row.relevant].append(one["probability"])
-    assert found["5.6-confident"].estimate == pytest.approx(
+    assert found["5.6-signal"].estimate == pytest.approx(
         100 * (np.mean(sides[True]) - np.mean(sides[False]))
     )
 
@@ -226,10 +243,13 @@ def test_each_claim_of_the_chapter_has_its_evidence(
     found: dict[str, Evidence], printed: dict[str, Evidence]
 ) -> None:
     known = stated("thesis")
-    assert set(found) & set(printed) == set()
-    assert set(found) | set(printed) == {
+    on_models = from_print.evidence(500)
+    assert len({*found, *printed, *on_models}) == len(found) + len(printed) + len(on_models)
+    assert {*found, *printed, *on_models} == {
         name for name in known.index if re.match(r"5\.|placebo", name)
     }
+    assert {known.loc[name, "about"] for name in on_models} == {"these systems"}
+    assert "these systems" not in {known.loc[name, "about"] for name in found}
     assert {known.loc[name, "kind"] for name in printed} == {"consistency", "beyond"}
 
 
@@ -265,37 +285,55 @@ def test_printed_answers_are_scored_against_what_is_told() -> None:
 
 
 def test_words_follow_the_interval(
-    scored: pd.DataFrame, found: dict[str, Evidence], printed: dict[str, Evidence]
+    scored: pd.DataFrame, found: dict[str, Evidence], biases: dict[str, Evidence]
 ) -> None:
-    who = [
-        (1.0, 3.0, "above", "people are"),
-        (-3.0, -1.0, "below", "language models are"),
-        (-1.0, 3.0, "not", "neither"),
+    on_models = from_print.evidence(500)
+    readings = [
+        (1.0, 3.0, "above", "side further than these do (", "is shown where"),
+        (-3.0, -1.0, "below", "side less far than", "is contradicted where"),
+        (-1.0, 3.0, "not", "not shown to move citations to one side", "is not shown where"),
     ]
-    for low, high, where, said in who:
+    for low, high, where, distance, of_models in readings:
         cab = Evidence("CAB", (low + high) / 2, low, high, n=8)
-        other = found | {
-            "5.5-human": cab,
-            "placebo-bias": cab,
-        }  # only above a placebo is anybody favoured
-        first, second = words.answer(scored, other)
+        other = found | {"placebo-bias": cab}
+        changed = on_models | {"5.3-human": cab, "5.5-human": cab}
+        first, second, third = words.answer(scored, other, biases | {"5.5-human": cab}, changed)
         assert f"one author ({where}" in first
-        assert said in second
-        assert said in words.lessons(other)[0]
-        sure = other | {"5.6-confident": Evidence("p", (low + high) / 2, low, high, n=8)}
+        assert distance in second
+        assert third.count(of_models) == 2
+        assert distance.removesuffix(" (") in words.lessons(other)[0]
+        sure = other | {"5.6-signal": cab}
         assert ("are more probable" in words.lessons(sure)[-1]) == (low > 0)
+
+
+def test_words_of_a_model_at_chance_and_of_what_is_undecided(
+    scored: pd.DataFrame, biases: dict[str, Evidence], printed: dict[str, Evidence]
+) -> None:
+    on_models = from_print.evidence(500)
     weak = scored[scored["model"] == "Qwen 0.5B"]
-    assert (
-        words.answer(weak, findings.evidence(weak))
-        == words.lessons(findings.evidence(weak))
-        == [words.NOBODY]
-    )
+    nothing = findings.evidence(weak)
+    answer = words.answer(weak, nothing, findings.pooled_biases(weak), on_models)
+    assert answer == words.lessons(nothing) == [words.NOBODY]
     assert "Qwen 0.5B" in words.left_out(scored)
     assert "none is left out" in words.left_out(scored[scored["model"] == "Qwen 1.5B"])
-    wider = {name: replace(one, printed=None) for name, one in found.items()}
-    assert "four times in five" in words.undecided(found)
-    assert "four times in five" not in words.undecided(wider)
+    unprinted = {name: replace(finding, printed=None) for name, finding in biases.items()}
+    assert "four times in five" in words.undecided(on_models, biases).replace("\n", " ")
+    assert "four times in five" not in words.undecided(on_models, unprinted)
+    assert words.undecided(on_models, unprinted).startswith(f"Of the {len(on_models)} sentences")
     assert words.in_print(printed).count("these do not") == 1
+    assert "50.0% of these" in words.one_number_twice(
+        pd.DataFrame({"precision": [0.5, 1.0], "recall": [1.0, 1.0]})
+    )
+
+
+def test_the_model_that_bears_a_sentence_out_least_decides(scored: pd.DataFrame) -> None:
+    together = findings.of_models(scored)
+    lows = []
+    for _, answers in scored.groupby("model"):
+        lows.append(findings.of_models(answers)["5.3-human"].low)
+    assert together["5.3-human"].low == min(lows)
+    assert together["5.9-passages-sensitive"].estimate is None
+    assert set(together) == set(from_print.evidence(500))
 
 
 @pytest.mark.parametrize(

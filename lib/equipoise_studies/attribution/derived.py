@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
 from equipoise.measures.attribution import score_answers
 from equipoise_compendium.claims import Evidence
@@ -169,14 +171,106 @@ def _largest_cas() -> Evidence:
     return Evidence(statistic, float(cas.max()), reason=PRINTED)
 
 
+def _correctness() -> dict[str, Evidence]:
+    """Where answers are correct more often with the relevant passage labelled Human."""
+    by_label = printed_by_label("EM")
+    higher = by_label["Human"] > by_label["LLM"]
+    settings = f"{len(higher)} settings of Tables 5.1 and 5.4"
+    return {
+        "5.1-correctness": Evidence(
+            f"share of {settings}, in percent", 100 * float(higher.mean()), reason=PRINTED
+        ),
+        "5.1-correctness-not-consistent": Evidence(
+            f"number of {settings} in which it is not higher", int((~higher).sum()), reason=PRINTED
+        ),
+    }
+
+
+def _unmarked_biases() -> Evidence:
+    """How many printed CAB are not above zero with a mark of significance."""
+    tables = [printed_table("thesis/table-5.3"), printed_table("thesis/table-5.5")]
+    cells = pd.concat(tables).melt(value_vars=list(SCORES))["value"]
+    is_marked = cells.str.endswith("†") & cells.str.startswith("+")
+    statistic = f"number of {len(cells)} CAB of Tables 5.3 and 5.5 without a mark or not above zero"
+    return Evidence(statistic, int((~is_marked).sum()), reason=PRINTED)
+
+
+def printed_confidence() -> pd.DataFrame:
+    """Tables 5.6 and 5.10: the setting, ``mode``, and ``gap``, relevant less other, in points."""
+    tables = [printed_table("thesis/table-5.6"), printed_table("thesis/table-5.10")]
+    table = pd.concat(tables, ignore_index=True)
+    gap = table["relevant AC"].astype(float) - table["non-relevant AC"].astype(float)
+    return table[[*SETTING, "mode"]].assign(gap=100 * gap)
+
+
+def _least_share_above_zero(table: pd.DataFrame, by: str) -> Evidence:
+    """Of the groups the one whose gaps of confidence are above zero least often."""
+    shares = 100 * (table["gap"] > 0).groupby(table[by]).mean()
+    name = shares.idxmin()
+    statistic = f"least share of gaps above zero by {by} ({name}), in percent"
+    return Evidence(statistic, float(shares.min()), reason=PRINTED)
+
+
+def gap_by_label(table: pd.DataFrame) -> Evidence:
+    """How much wider the gap of confidence is where the relevant passage is labelled Human.
+
+    Takes the table of `printed_confidence`. The two settings of a model and benchmark share their
+    questions, so that these six pairs are the units, with a t interval over them.
+    """
+    labelled = table[table["mode"] != "Vanilla"]
+    # Informed tells the truth of the relevant passage, CF-informed the opposite.
+    is_human = (labelled["relevant"] == "Human") == (labelled["mode"] == "Informed")
+    sign = is_human.map({True: 1, False: -1})
+    signed = labelled.assign(gap=labelled["gap"] * sign)
+    by_setting = signed.groupby(SETTING)["gap"].sum()
+    by_pair = by_setting.groupby(["benchmark", "model"]).mean()
+    mean, error = by_pair.mean(), by_pair.sem()
+    reach = stats.t.isf(0.025, len(by_pair) - 1) * error
+    statistic = (
+        "gap of confidence with the relevant passage labelled Human less that labelled LLM, mean "
+        f"of {len(by_setting)} settings ({(by_setting > 0).sum()} above zero), in points"
+    )
+    low, high = float(mean - reach), float(mean + reach)
+    return Evidence(statistic, float(mean), low, high, n=len(by_pair))
+
+
+def _most_alike() -> Evidence:
+    """How large a share of settings goes one way between one label for all and the other."""
+    scores = list(SCORES.values())
+    table = numbers(printed_quality(), scores)
+    same_label = table[table["mode"].isin(["Informed/Informed", "CF-informed/CF-informed"])]
+    wide = same_label.pivot_table(index=SETTING, columns="mode", values=scores)
+    shares = {}
+    for score in scores:
+        all_true = wide[score, "Informed/Informed"]
+        all_false = wide[score, "CF-informed/CF-informed"]
+        by_people = wide.index.get_level_values("relevant") == "Human"
+        # Where people wrote all passages, the truth labels all Human.
+        gap = (all_true - all_false) * np.where(by_people, 1, -1)
+        shares["higher", score.lower()] = float((gap > 0).mean())
+        shares["lower", score.lower()] = float((gap < 0).mean())
+    direction, score = max(shares, key=lambda key: shares[key])
+    statistic = (
+        f"share of {len(wide)} settings in which {score} is {direction} with all passages labelled "
+        "Human than with all labelled LLM, in percent"
+    )
+    return Evidence(statistic, 100 * shares[direction, score], reason=PRINTED)
+
+
 def evidence() -> dict[str, Evidence]:
     """What printed numbers say of the chapter's sentences on them, by claim."""
     totals = printed_totals()
     setting = ["benchmark", "relevant"]
     all_models = ["Mistral", "Llama3", "GPT-4"]
     all_modes = ["Vanilla", "Informed", "CF-informed"]
-    by_claim = {
+    confidence = printed_confidence()
+    by_claim = _correctness() | {
         "5.2-3-to-18": _largest_cas(),
+        "5.3-marks": _unmarked_biases(),
+        "5.6-confident": _least_share_above_zero(confidence, "model"),
+        "5.6-labels": _least_share_above_zero(confidence, "mode"),
+        "5.6-labels-move": gap_by_label(confidence),
+        "5.14-same-label": _most_alike(),
         "5.9-unicoil-lower": _least_margin(
             printed_table("thesis/table-5.9"), ["quantity", "model"], "retriever", "uniCOIL"
         ),

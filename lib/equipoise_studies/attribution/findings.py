@@ -1,9 +1,9 @@
 """What the recorded answers say of the sentences of chapter 5: pooled scores with intervals.
 
-Each interval is of questions drawn with replacement, all answers to a question together. Two
-questions that never were are drawn along, one at either extreme, as in the adjusted interval of a
-difference of paired proportions (Bonett and Price 2012): where none of fifteen questions changes, a
-bootstrap alone would say that none ever does.
+Each interval is of questions drawn with replacement, all answers to a question together. Of each
+benchmark two questions that never were are drawn along, one at either extreme, as in the adjusted
+interval of a difference of paired proportions (Bonett and Price 2012): where none of fifteen
+questions changes, a bootstrap alone would say that none ever does.
 """
 
 from __future__ import annotations
@@ -15,17 +15,13 @@ import numpy as np
 import pandas as pd
 
 from equipoise.answer_modes import mode_parts
-from equipoise.arrays import Integers
+from equipoise.arrays import Floats, Integers, ratio
 from equipoise.measures.attribution import citation_rows
 from equipoise.statistics import resampled
 from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.attribution.derived import (
-    SCORES,
-    numbers,
-    printed_by_label,
-    printed_numbers,
-)
+from equipoise_studies.attribution import from_print
+from equipoise_studies.attribution.derived import SCORES, numbers, printed_numbers
 from equipoise_studies.attribution.design import CELLS, of_experiment, tables_of
 from equipoise_studies.attribution.study import standing_for, stands_for
 
@@ -51,27 +47,40 @@ def pooled(
     column: str,
     statistic: str,
     *,
+    settings: Sequence[str] = (),
     lowest: float = -100.0,
     printed: float | None = None,
 ) -> Evidence:
-    """The mean of a column of scores up to 100 over all rows, questions drawn with all their rows.
+    """The mean of a column of scores up to 100, questions drawn with all their rows.
 
-    ``statistic``: what it is, in words. ``lowest``: the lowest value that a score can have.
+    ``settings``: columns that tell settings apart, each of which has its mean first, as in a mean
+    of printed cells; without them every row counts alike. ``statistic``: what it is, in words.
+    ``lowest``: the lowest value that a score can have.
     """
-    by_question = table.dropna(subset=[column]).groupby(UNIT)[column].agg(["sum", "count"])
-    if by_question.empty:
+    scores = table.dropna(subset=[column])
+    if scores.empty:
         return Evidence(statistic, reason=_NONE)
+    setting = scores.groupby(list(settings)).ngroup() if settings else 0
+    by_question = scores.assign(setting=setting).pivot_table(
+        column, UNIT, "setting", aggfunc=["sum", "count"], fill_value=0
+    )
+    sums = by_question["sum"].to_numpy(dtype=np.float64)  # (questions, settings)
+    counts = by_question["count"].to_numpy(dtype=np.float64)
+    estimate = _mean_of_settings(sums, counts)
 
-    # The two invented questions, one at either extreme, have as many rows as the others on average.
-    rows = by_question["count"].mean()
-    sums = np.append(by_question["sum"].to_numpy(), [lowest * rows, 100 * rows])
-    counts = np.append(by_question["count"].to_numpy(dtype=np.float64), [rows, rows])
+    # Two invented questions of each benchmark, one at either extreme, stand in all its settings,
+    # each time with as many rows as its others there on average.
+    of_question = by_question.index.get_level_values("benchmark")
+    for benchmark in of_question.unique():
+        of_benchmark = counts[: len(of_question)][of_question == benchmark]
+        rows = ratio(of_benchmark.sum(axis=0), (of_benchmark > 0).sum(axis=0), 0.0)
+        sums = np.vstack([sums, lowest * rows, 100 * rows])
+        counts = np.vstack([counts, rows, rows])
 
     def mean(drawn: Integers) -> float:
-        return float(sums[drawn].sum() / counts[drawn].sum())
+        return _mean_of_settings(sums[drawn], counts[drawn])
 
     _, low, high = resampled(mean, len(sums), np.random.default_rng(SEED))
-    estimate = float(by_question["sum"].sum() / by_question["count"].sum())
     return Evidence(
         statistic,
         estimate,
@@ -82,12 +91,17 @@ def pooled(
     )
 
 
+def _mean_of_settings(sums: Floats, counts: Floats) -> float:
+    """Mean of the settings' means; takes sums and numbers of rows, shaped (questions, settings)."""
+    total = counts.sum(axis=0)
+    means = ratio(sums.sum(axis=0), total, np.nan)
+    return float(np.nanmean(means))  # a draw may hold no question of a setting
+
+
 # --- differences, question by question ------------------------------------------------------------
 
 
-def by_label(
-    scored: pd.DataFrame, measures: Sequence[str] = ("precision", "recall")
-) -> pd.DataFrame:
+def by_label(scored: pd.DataFrame) -> pd.DataFrame:
     """Scores times 100, a row each, with the label of the relevant passage: Human, LLM or none.
 
     An answer of several experiments has a row for each.
@@ -105,7 +119,7 @@ def by_label(
     names = {"relevant_author": "relevant", "nonrelevant_author": "non-relevant"}
     table = table.drop(columns="relevant").rename(columns=names)
     keys = [*CELL, "weights", "question", "label"]
-    scores = table.melt(keys, list(measures), "score", "value")
+    scores = table.melt(keys, ["precision", "recall"], "score", "value")
     scores["value"] *= 100
     return scores
 
@@ -186,35 +200,76 @@ def over_settings(differences: pd.DataFrame, quantity: str, *experiments: str) -
     cells = differences[differences["experiment"].isin(experiments)].dropna(subset=[quantity])
     scores = " and ".join(sorted(cells["score"].unique(), reverse=True)).replace("_", " ")
     settings = cells.groupby(CELL).ngroups
-    statistic = f"mean {quantity} of {scores} over {settings} settings, in points"
+    statistic = f"mean {quantity} of {scores}, mean of {settings} settings, in points"
 
-    printed = None
-    if set(cells["score"]) <= {"precision", "recall"}:  # of no other score is a CAS or CAB printed
-        tables = []
-        for name in experiments:
-            if quantity in PRINTED_IN.get(name, {}):
-                tables.append(PRINTED_IN[name][quantity])
-        printed = _printed_mean(tables, quantity, cells)
+    tables = []
+    for name in experiments:
+        if quantity in PRINTED_IN.get(name, {}):
+            tables.append(PRINTED_IN[name][quantity])
+    printed = _printed_mean(tables, quantity, cells)
     lowest = -100.0 if quantity == "CAB" else 0.0
-    return pooled(cells, quantity, statistic, lowest=lowest, printed=printed)
+    return pooled(cells, quantity, statistic, settings=CELL, lowest=lowest, printed=printed)
 
 
-def _against_placebo(differences: pd.DataFrame, quantity: str) -> Evidence:
-    """How much more labels of authors do than labels that mean nothing.
+def beside_placebo(differences: pd.DataFrame, quantity: str, labels: str = "mixed") -> pd.DataFrame:
+    """CAB or CAS with labels of authors and with labels that mean nothing, in two columns.
 
-    For the same questions and passages.
+    For the same questions and passages. ``labels``: the experiment; the other column is placebo.
     """
-    names = ["mixed", "placebo"]
+    names = [labels, "placebo"]
     keys = [name for name in CELL if name != "experiment"] + ["score", "question"]
     rows = differences[differences["experiment"].isin(names)]
     wide = rows.pivot_table(index=keys, columns="experiment", values=quantity)
     wide = wide.reindex(columns=names).dropna().reset_index()
-    wide["gap"] = wide["mixed"] - wide["placebo"]
+    return wide.rename(columns={labels: "authors"})
+
+
+def more_sensitive(beside: pd.DataFrame) -> Evidence:
+    """How much more labels of authors change than labels that mean nothing do.
+
+    Takes CAS as of `beside_placebo`.
+    """
     statistic = (
-        f"{quantity} with the labels Human and LLM less that with labels that mean nothing, "
+        "CAS with labels of authors less that with labels that mean nothing, mean over questions, "
         "in points"
     )
-    return pooled(wide, "gap", statistic)
+    return pooled(beside.assign(gap=beside["authors"] - beside["placebo"]), "gap", statistic)
+
+
+def farther_from_zero(beside: pd.DataFrame) -> Evidence:
+    """How much farther from zero CAB is with labels of authors than with labels that mean nothing.
+
+    Which of two such labels stands in the place of Human is arbitrary, and to exchange them changes
+    the sign of their CAB and nothing else: only its distance from zero says something. Takes CAB as
+    of `beside_placebo`.
+    """
+    columns = ["authors", "placebo"]
+    statistic = "distance of CAB from zero, labels of authors less labels that mean nothing"
+    if beside.empty:
+        return Evidence(statistic, reason=_NONE)
+    by_question = beside.groupby(UNIT)[columns].agg(["sum", "count"])
+    sums = by_question.xs("sum", axis=1, level=1).to_numpy(dtype=np.float64)
+    counts = by_question.xs("count", axis=1, level=1).to_numpy(dtype=np.float64)[:, :1]
+    authors, placebo = sums.sum(axis=0) / counts.sum()
+
+    # Two invented questions as in `pooled`, in which each kind of labels has one at either extreme.
+    rows = counts.mean()
+    sums = np.vstack([sums, [100 * rows, -100 * rows], [-100 * rows, 100 * rows]])
+    counts = np.vstack([counts, [rows], [rows]])
+
+    def excess(drawn: Integers) -> float:
+        means = np.abs(sums[drawn].sum(axis=0) / counts[drawn].sum())
+        return float(means[0] - means[1])
+
+    _, low, high = resampled(excess, len(sums), np.random.default_rng(SEED))
+    estimate = abs(authors) - abs(placebo)
+    return Evidence(
+        f"{statistic} (|{authors:.1f}| less |{placebo:.1f}|), in points",
+        float(estimate),
+        min(low, float(estimate)),
+        max(high, float(estimate)),
+        n=len(by_question),
+    )
 
 
 def _confidence(scored: pd.DataFrame) -> Evidence:
@@ -254,16 +309,54 @@ def _fall_short(scored: pd.DataFrame) -> Evidence:
     return pooled(quality, "points", statistic, lowest=0.0, printed=float(printed))
 
 
-def _correctness(scored: pd.DataFrame) -> Evidence:
-    """CAB of exact match on what stands for NQ."""
-    differences = changes(by_label(standing_for(scored, "NQ"), ["exact_match"]))
-    printed = printed_by_label("EM")
-    gap = 100 * float((printed["Human"] - printed["LLM"]).mean())
-    return replace(over_settings(differences, "CAB", "modes", "mixed"), printed=gap)
+def biases(differences: pd.DataFrame) -> dict[str, Evidence]:
+    """CAB of the answers, by the claim of the thesis on its own models that is about the same."""
+    not_bm25 = differences[differences["retriever"] != "BM25"]
+    by_people = differences[differences["relevant"] == "Human"]
+    return {
+        "5.3-human": over_settings(differences, "CAB", "modes"),
+        "5.4-labelled-human": over_settings(differences, "CAB", "modes", "mixed"),
+        "5.5-human": over_settings(differences, "CAB", "mixed"),
+        "5.8-names": over_settings(differences, "CAB", "names"),
+        "5.9-retrievers": over_settings(not_bm25, "CAB", "retrievers"),
+        "5.9-passages": over_settings(by_people, "CAB", "documents"),
+    }
+
+
+def pooled_biases(scored: pd.DataFrame) -> dict[str, Evidence]:
+    """`biases` of the answers of all models above the level of chance together."""
+    pool = scored[scored["model"].isin(above_chance(scored))]
+    return biases(changes(by_label(pool)))
+
+
+def of_models(scored: pd.DataFrame) -> dict[str, Evidence]:
+    """What answers of the models that the thesis names say of each of them, by claim.
+
+    A sentence on all of them rests on the model that bears it out least.
+    """
+    by_claim: dict[str, list[Evidence]] = {}
+    for _, answers in scored.groupby("model", sort=False):
+        differences = changes(by_label(answers))
+        of_model = biases(differences)
+        of_model["5.1-fall-short"] = _fall_short(answers)
+        for name, labels in {"5.2-sensitive": "mixed", "5.7-sensitive": "names"}.items():
+            of_model[name] = more_sensitive(beside_placebo(differences, "CAS", labels))
+        for name, finding in of_model.items():
+            by_claim.setdefault(name, []).append(finding)
+
+    not_shown = from_print.without_numbers()
+    evidence = {name: _least(findings) for name, findings in by_claim.items()}
+    return not_shown | evidence
+
+
+def _least(findings: Sequence[Evidence]) -> Evidence:
+    """Of the evidence on several models the one that lies lowest; that without numbers is last."""
+    shown = [finding for finding in findings if finding.low is not None]
+    return min(shown, key=lambda finding: finding.low or 0.0) if shown else findings[0]
 
 
 def evidence(scored: pd.DataFrame) -> dict[str, Evidence]:
-    """What the recorded answers say of the chapter's sentences, by claim.
+    """What the recorded answers say of what is not about the thesis's own models, by claim.
 
     Pooled are the answers of models above the level of chance.
     """
@@ -271,30 +364,17 @@ def evidence(scored: pd.DataFrame) -> dict[str, Evidence]:
     weakest = min(margins, key=lambda margin: margin.estimate or 0)
     pool = scored[scored["model"].isin(above_chance(scored))]
     differences = changes(by_label(pool))
-    not_bm25 = differences[differences["retriever"] != "BM25"]
-    by_people = differences[differences["relevant"] == "Human"]
-    mixed_cab = over_settings(differences, "CAB", "mixed")
+    placebo = differences[differences["experiment"] == "placebo"]
+    cab_beside = beside_placebo(differences, "CAB")
     return {
         "5.1-every-model-above-chance": weakest,
-        "5.1-fall-short": _fall_short(pool),
-        "5.1-correctness": _correctness(pool),
-        "5.4-labelled-human": over_settings(differences, "CAB", "modes", "mixed"),
-        "5.2-sensitive": over_settings(differences, "CAS", "modes"),
-        "5.7-sensitive": over_settings(differences, "CAS", "names"),
-        "5.3-human": over_settings(differences, "CAB", "modes"),
-        "5.5-human": mixed_cab,
-        "5.5-negligible": replace(mixed_cab, printed=None),
-        "5.8-names": over_settings(differences, "CAB", "names"),
-        "5.9-retrievers": over_settings(not_bm25, "CAB", "retrievers"),
-        "5.9-passages": over_settings(by_people, "CAB", "documents"),
-        "5.6-confident": _confidence(of_experiment(pool, "modes", "mixed")),
-        "5.A-rewriting": Evidence(
-            "share of rewritten passages that keep their part, in percent",
-            reason="a rule lets in only questions whose rewritten passages do",
+        "5.5-negligible": replace(over_settings(differences, "CAB", "mixed"), printed=None),
+        "5.6-signal": _confidence(of_experiment(pool, "modes", "mixed")),
+        "placebo-cab": pooled(
+            placebo, "CAB", "CAB of labels that mean nothing, mean over questions, in points"
         ),
-        "placebo-cab": over_settings(differences, "CAB", "placebo"),
-        "placebo-cas": _against_placebo(differences, "CAS"),
-        "placebo-bias": _against_placebo(differences, "CAB"),
+        "placebo-cas": more_sensitive(beside_placebo(differences, "CAS")),
+        "placebo-bias": farther_from_zero(cab_beside),
     }
 
 

@@ -14,7 +14,12 @@ from equipoise_studies.attribution.study import Study
 
 SOME_MODES = "modes with one label for all passages stand here only where they were recorded"
 NOBODY = "No model here cites better than chance, so nothing is pooled."
-_SIDES = ("people are favoured", "language models are favoured", "neither is shown to be favoured")
+_ZERO = ("above zero", "below zero", "not shown to differ from zero")
+_DISTANCE = (
+    "labels of authors move citations to one side further than these do",
+    "labels of authors move citations to one side less far than these do",
+    "labels of authors are not shown to move citations to one side further than these do",
+)
 
 
 # --- the readings of an interval ------------------------------------------------------------------
@@ -43,8 +48,17 @@ def _reading(evidence: Evidence, above: str, below: str, unclear: str) -> str:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-def answer(scored: pd.DataFrame, evidence: Mapping[str, Evidence]) -> list[str]:
-    """What the recorded answers say of the notebook's question."""
+def answer(
+    scored: pd.DataFrame,
+    evidence: Mapping[str, Evidence],
+    biases: Mapping[str, Evidence],
+    of_models: Mapping[str, Evidence],
+) -> list[str]:
+    """What the recorded answers say of the notebook's question, and what is printed.
+
+    ``evidence``, ``biases``: of the answers, as of `findings.evidence` and `pooled_biases`.
+    ``of_models``: on the models that the thesis names.
+    """
     models = []
     for name in above_chance(scored):
         model = name.partition(" (")[0]  # several records may be of one model
@@ -53,10 +67,9 @@ def answer(scored: pd.DataFrame, evidence: Mapping[str, Evidence]) -> list[str]:
     if not models:
         return [NOBODY]
 
-    one_author = evidence["5.5-human"]
-    two_authors = evidence["5.3-human"]
-    placebo = evidence["placebo-cab"]
-    above_placebo = evidence["placebo-bias"]
+    one_author = biases["5.5-human"]
+    two_authors = biases["5.3-human"]
+    farther = evidence["placebo-bias"]
     cas_above_placebo = evidence["placebo-cas"]
 
     # A config of other models or benchmarks may have no printed mean beside it.
@@ -66,7 +79,6 @@ def answer(scored: pd.DataFrame, evidence: Mapping[str, Evidence]) -> list[str]:
             means.append(f"{cab.printed:+.1f}")
     printed = f" The thesis prints means of {' and '.join(means)} for its models." if means else ""
 
-    zero = ("above zero", "below zero", "not shown to differ from zero")
     move = _reading(
         cas_above_placebo,
         "move citations more",
@@ -76,13 +88,28 @@ def answer(scored: pd.DataFrame, evidence: Mapping[str, Evidence]) -> list[str]:
     return [
         f"Whether labels of authors bias citations was asked of {', '.join(models)}: CAB is "
         f"{_points(one_author)} over {one_author.n or 0} questions whose passages have one author "
-        f"({_reading(one_author, *zero)}), and {_points(two_authors)} over {two_authors.n or 0} "
-        f"whose passages have two ({_reading(two_authors, *zero)}).{printed}",
-        "Labels that mean nothing can favour nobody, and between them CAB is "
-        f"{_points(placebo)}. Less that, it is {_points(above_placebo)} "
-        f"({_reading(above_placebo, *_SIDES)}), and labels of authors {move} than these do "
-        f"(difference of CAS: {_points(cas_above_placebo)}).",
+        f"({_reading(one_author, *_ZERO)}), and {_points(two_authors)} over {two_authors.n or 0} "
+        f"whose passages have two ({_reading(two_authors, *_ZERO)}).{printed}",
+        "Between two labels that mean nothing CAB is "
+        f"{_points(evidence['placebo-cab'])}, whose sign says only which of them was put in the "
+        f"place of Human. By the distance from zero, {_reading(farther, *_DISTANCE)} (difference: "
+        f"{_points(farther)}); and all in all labels of authors {move} than these do (difference "
+        f"of CAS: {_points(cas_above_placebo)}).",
+        _on_models(of_models),
     ]
+
+
+def _on_models(of_models: Mapping[str, Evidence]) -> str:
+    """Whether each of the models that the thesis names is shown to favour people."""
+    parts = []
+    for name, passages in {"5.3-human": "two authors", "5.5-human": "one"}.items():
+        finding = of_models[name]
+        reading = _reading(finding, "is shown", "is contradicted", "is not shown")
+        parts.append(f"{reading} where passages have {passages} ({_points(finding)})")
+    return (
+        f"That each of the thesis's own models favours people {' and '.join(parts)}; of the models "
+        "the one that bears it out least decides."
+    )
 
 
 def lessons(evidence: Mapping[str, Evidence]) -> list[str]:
@@ -95,11 +122,9 @@ def lessons(evidence: Mapping[str, Evidence]) -> list[str]:
     if not measured:
         return [NOBODY]
 
-    mixed = evidence["5.5-human"]
-    above_placebo = evidence["placebo-bias"]
+    farther = evidence["placebo-bias"]
     cas_above_placebo = evidence["placebo-cas"]
-    confidence = evidence["5.6-confident"]
-    favoured = _reading(above_placebo, *_SIDES)
+    confidence = evidence["5.6-signal"]
     sensitivity = _reading(
         cas_above_placebo,
         "labels of authors do more than any label does",
@@ -110,8 +135,9 @@ def lessons(evidence: Mapping[str, Evidence]) -> list[str]:
         confidence, "are more probable", "are less probable", "are not shown to be more probable"
     )
     return [
-        f"In the mixed mode CAB is {_points(mixed)}. With that of labels that mean nothing "
-        f"subtracted, it is {_points(above_placebo)}: {favoured}.",
+        f"In the mixed mode CAB is {_points(evidence['5.5-negligible'])}, its settings weighing "
+        f"alike. Question by question, the {farther.said.removesuffix(', in points')} is "
+        f"{_points(farther)}: {_reading(farther, *_DISTANCE)}.",
         "CAS with labels of authors less that with labels that mean nothing is "
         f"{_points(cas_above_placebo)}: {sensitivity}.",
         f"Where a model cites, numbers of relevant passages {probable} than others: "
@@ -136,38 +162,51 @@ def left_out(scored: pd.DataFrame) -> str:
     )
 
 
-def undecided(evidence: Mapping[str, Evidence]) -> str:
-    """How many of the chapter's sentences are decided, and what would decide the others."""
+def one_number_twice(scored: pd.DataFrame) -> str:
+    """In how many answers precision is recall, which makes the mean of both one number twice."""
+    equal = (scored["precision"] == scored["recall"]).mean()
+    return (
+        f"Precision equals recall in {equal:.1%} of these answers: the mean of both is nearly one "
+        "number twice, and that they agree says nothing."
+    )
+
+
+def undecided(judged: Mapping[str, Evidence], biases: Mapping[str, Evidence]) -> str:
+    """How many of the chapter's sentences are decided, and what answers such as these would take.
+
+    ``judged``: evidence by claim. ``biases``: of the answers, with what the thesis prints.
+    """
     claims = stated("thesis")
     verdicts = []
-    # How many questions would show an effect can be said only of one that is printed.
-    questions_needed = set()
-    for name, finding in evidence.items():
-        if claims.loc[name, "kind"] != "finding":
-            continue
-        edge = claims.loc[name, "contradicted_if"]
-        verdicts.append(verdict(finding, edge))
-        if verdicts[-1] == "undecided" and finding.printed is not None:
-            needed = units_needed(finding, edge)
-            if needed:
-                questions_needed.add(needed)
+    for name, finding in judged.items():
+        if claims.loc[name, "kind"] == "finding":
+            verdicts.append(verdict(finding, claims.loc[name, "contradicted_if"]))
 
     counts = []
     for name in VERDICTS:
         if name in verdicts:
             counts.append(f"{verdicts.count(name)} {name.replace('holds', 'hold')}")
     sentence = (
-        f"Of the {len(verdicts)} sentences of the chapter held against these answers: "
+        f"Of the {len(verdicts)} sentences of the chapter on its models and its method: "
         f"{', '.join(counts)}."
     )
+
+    # How many questions would show an effect can be said only of one that is printed.
+    questions_needed = set()
+    for name, finding in biases.items():
+        edge = claims.loc[name, "contradicted_if"]
+        if finding.printed is not None and verdict(finding, edge) == "undecided":
+            needed = units_needed(finding, edge)
+            if needed:
+                questions_needed.add(needed)
     if not questions_needed:
         return sentence
     span = f"{min(questions_needed):,}"
     if len(questions_needed) > 1:
         span += f" to {max(questions_needed):,}"
     return (
-        f"{sentence} To show the printed effects of the undecided ones four times in five takes "
-        f"{span} questions."
+        f"{sentence} To show biases as large as the printed ones in answers such as these four "
+        f"times in five takes {span} questions."
     )
 
 
