@@ -219,6 +219,72 @@ def test_the_least_bias_of_table_5_3_again() -> None:
     assert (found.estimate, found.low, found.high) == pytest.approx(again, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("claim", "number", "benchmarks"),
+    [("5.8-names", "5.8", ["NQ", "MS MARCO"]), ("5.9-retrievers", "5.9", ["NQ"])],
+)
+def test_the_least_bias_of_a_table_without_means_again(
+    claim: str, number: str, benchmarks: list[str]
+) -> None:
+    """A squared difference of scores is at most 1: no mean is printed that could tell more."""
+    intervals = []
+    for model in ("Mistral", "Llama3", "GPT-4"):
+        for score in ("ΔPrecision", "ΔRecall"):
+            means, squared_errors = [], []
+            for benchmark in benchmarks:
+                cells = []
+                for row in printed(number):
+                    if row["model"] == model and row["benchmark"] == benchmark:
+                        if row.get("quantity", "CAB") == "CAB":
+                            cells.append(float(row[score].rstrip("†")))
+                assert len(cells) == 2
+                errors = [100 * ((1 - (cell / 100) ** 2) / (SAMPLE - 1)) ** 0.5 for cell in cells]
+                means.append(sum(cells) / 2)
+                squared_errors.append((sum(errors) / 2) ** 2)
+            mean = sum(means) / len(benchmarks)
+            reach = 1.964729 * sum(squared_errors) ** 0.5 / len(benchmarks) + 0.1
+            intervals.append((mean, mean - reach, mean + reach))
+    found = from_print.evidence(SAMPLE)[claim]
+    again = np.min(intervals, axis=0)
+    assert (found.estimate, found.low, found.high) == pytest.approx(again, abs=1e-3)
+    assert found.n == SAMPLE * len(benchmarks)
+
+
+def test_the_least_setting_and_the_highest_score_again() -> None:
+    swaps = {"5.1": ("Informed", "CF-informed"), "mixed": SWAPS}
+    share = {}
+    for row in printed("5.1", "5.11", "5.14", "5.15", "5.4"):
+        mode = row.get("mode") or f"{row['relevant mode']}/{row['non-relevant mode']}"
+        key = (row["benchmark"], row["model"], row["relevant"], row["non-relevant"], mode)
+        for score in ("Precision", "Recall"):
+            share[*key, score] = float(row[score].rstrip("†")) / 100
+    lows = []
+    for *setting, mode, score in share:
+        for first, second in swaps.values():
+            if mode != first:
+                continue
+            told, swapped = share[*setting, first, score], share[*setting, second, score]
+            gap = told - swapped if setting[2] == "Human" else swapped - told
+            most = min(told + swapped, 2 - told - swapped)
+            error = ((most - gap**2) / (SAMPLE - 1)) ** 0.5
+            lows.append((100 * (gap - 1.964729 * error) - 0.1, 100 * gap))
+    found = from_print.evidence(SAMPLE)["5.4-labelled-human"]
+    assert found.low == pytest.approx(min(lows)[0], abs=1e-3)
+    assert found.estimate == pytest.approx(min(gap for _, gap in lows))
+    assert str(len(lows)) in found.said
+
+    of_three_modes = []
+    for (*_, mode, _), value in share.items():
+        if "/" not in mode:
+            of_three_modes.append(value)
+    highest = max(of_three_modes)
+    reach = 196.4729 * (highest * (1 - highest) / (SAMPLE - 1)) ** 0.5 + 0.1
+    found = from_print.evidence(SAMPLE)["5.1-fall-short"]
+    assert (found.estimate, found.low) == pytest.approx(
+        (100 * highest, 100 * highest - reach), abs=1e-3
+    )
+
+
 def test_the_shift_of_recall_again() -> None:
     """What Table 5.2 and the recalls give: the flips of questions, and their balance."""
     flips = {}

@@ -135,9 +135,9 @@ def lessons(evidence: Mapping[str, Evidence]) -> list[str]:
         confidence, "are more probable", "are less probable", "are not shown to be more probable"
     )
     return [
-        f"In the mixed mode CAB is {_points(evidence['5.5-negligible'])}, and between labels that "
-        f"mean nothing {_points(evidence['placebo-cab'])}. By the distance from zero the first "
-        f"less the second is {_points(farther)}: {_reading(farther, *_DISTANCE)}.",
+        f"In the mixed mode CAB is {_points(evidence['5.5-negligible'])}, its settings weighing "
+        f"alike. Question by question, the {farther.said.removesuffix(', in points')} is "
+        f"{_points(farther)}: {_reading(farther, *_DISTANCE)}.",
         "CAS with labels of authors less that with labels that mean nothing is "
         f"{_points(cas_above_placebo)}: {sensitivity}.",
         f"Where a model cites, numbers of relevant passages {probable} than others: "
