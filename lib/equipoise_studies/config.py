@@ -313,7 +313,8 @@ class Step:
 
     ``wanted, done``: in ``unit``s, such as answers. ``seconds``: for one of them, as far as is
     known. ``lacks``: what has to be had first. ``may_wait``: whether the other steps are carried
-    out without it, where it lacks something. ``run``: records the rest.
+    out without it, where it lacks something. ``notes``: what else its reader should know before it
+    is begun, such as its cost. ``run``: records the rest.
     """
 
     name: str
@@ -324,6 +325,7 @@ class Step:
     seconds: float | None = None
     lacks: tuple[str, ...] = field(default=())
     may_wait: bool = False
+    notes: tuple[str, ...] = field(default=())
 
     @property
     def finished(self) -> bool:
@@ -367,6 +369,8 @@ def told(steps: Iterable[Step]) -> str:
         if step.may_wait:
             first = "wanted, or it is left out"
         lines += [f"    {first}: {lack}" for lack in step.lacks]
+        if not step.finished:
+            lines += [f"    {note}" for note in step.notes]
         seconds += step.seconds_left
     if seconds:
         lines.append(f"All that is known together: about {duration(seconds)}.")

@@ -346,6 +346,9 @@ def test_three_of_eleven_rankers_are_compared_and_the_rows_without_runs_are_said
     settings = Study.read(str(config)).settings("QS1")
     assert set(settings["runs"]) == {"bm25", "ance", "bert"}
     assert "bert, counterfactual" not in settings["run files"]
+    # Without a counterfactual run of another ranker nothing is claimed of the baseline's CRBO.
+    first = executed(config, tmp_path / "first", monkeypatch)
+    assert "6 of 8 rows" in first["thesis/table-4.2"]["note"]
 
     # A run that comes later is added to the record, and the others stay.
     before = Study.read(str(config)).runs()

@@ -54,10 +54,10 @@ def lacking(study: Study, sample: Sample, models: Path) -> list[str]:
     searched: set[str] = set()
     for name in sample.drawn:
         files = study.benchmarks[name].files
+        absent = [f"{path} ({key})" for key, path in files.items() if not path.is_file()]
         source = study.benchmarks[name].source
-        for retriever, path in files.items():
-            if not path.is_file():
-                missing.append("; ".join(filter(None, [f"{path}, of {retriever}", source])))
+        if absent:
+            missing.append("; ".join(filter(None, [", ".join(absent), source])))
         if not files:  # one's own lists hold what retrievers found
             searched.update(retrievers_of(study, sample, name))
     for retriever in sorted(searched - {"BM25"}):

@@ -8,6 +8,8 @@ another seed made. The notebook reads only what it has written: no model runs th
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,11 +25,19 @@ from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
 from equipoise_studies.attribution import answering, design, draw
 from equipoise_studies.attribution.answering import FIELDS, Task
+from equipoise_studies.attribution.design import CELLS
 from equipoise_studies.attribution.prompts import FILES, LABELLED
 from equipoise_studies.attribution.study import NOTEBOOK, Asked, Model, Sample, Study
 from equipoise_studies.attribution.together import batch_model
 from equipoise_studies.config import Step
-from equipoise_studies.recording import lacking_weights, read, read_settings, settings_of
+from equipoise_studies.recording import (
+    lacking_weights,
+    read,
+    read_settings,
+    settings_of,
+    weights_of,
+)
+from equipoise_studies.systems import lacking_device
 from equipoise_studies.systems.endpoint import EndpointError, Sampling
 
 __all__ = ["NOTEBOOK", "Study", "plan"]
@@ -50,7 +60,7 @@ class _Writing:
 
     ``unit``: what it writes. ``number``: how many, at most. ``words``: of a
     prompt, about. ``files``: what prompts are made of. ``tasks``: what is asked. ``ready``: whether
-    all that prompts need is recorded.
+    all that prompts need is recorded. ``beyond``: how many of them no paper asks.
     """
 
     path: Path
@@ -63,6 +73,7 @@ class _Writing:
     files: Callable[[], list[Path]]
     tasks: Callable[[], list[Task]]
     ready: bool = False
+    beyond: int = 0
 
 
 class _Recorder:
@@ -228,8 +239,20 @@ class _Recorder:
             files=partial(self._files_of_answers, sample),
             tasks=partial(design.tasks, study, name),
             ready=ready,
+            beyond=self._answers_beyond(record),
         )
         return self._written(writing)
+
+    def _answers_beyond(self, record: Asked) -> int:
+        """Answers of a record that the thesis does not ask, such as those of the placebo."""
+        answers = 0
+        for benchmark, experiments in record.experiments.items():
+            in_thesis = [name for name in experiments if name in CELLS and name != "placebo"]
+            of_thesis = self.study.cells(benchmark, *in_thesis)
+            for cell in self.study.cells(benchmark, *experiments):
+                if cell not in of_thesis:
+                    answers += design.questions_of(record, cell)
+        return answers
 
     def _words_of_every_prompt(self) -> int:
         """Words of the instruction and the worked examples, which stand in each prompt."""
@@ -280,8 +303,11 @@ class _Recorder:
         if recorded >= number and not lacking:
             return Step(writing.name, writing.unit, number, number, lambda: None)
 
+        if model.key_variable and not os.environ.get(model.key_variable):
+            lacking.append(f"a key in the environment variable {model.key_variable}")
         if model.weights:
             lacking += lacking_weights(self.models, model.weights)
+            lacking += lacking_device(model.device)
         if writing.ready and not lacking:
             try:
                 writing.tasks()  # refused where the data lack what the config asks
@@ -296,6 +322,7 @@ class _Recorder:
             partial(self._ask, model, writing),
             seconds_a_call,
             tuple(lacking),
+            notes=_notes(model, writing, recorded),
         )
 
     def _differing_settings(
@@ -320,7 +347,7 @@ class _Recorder:
         with _opened(model, weights, self.study.seed) as (ask, program):
             settings = settings_of(
                 seed=self.study.seed,
-                models={model.known_as: weights if model.weights else ""},
+                models={model.known_as: _digest_of_weights(self.models, model)},
                 inputs=(),
                 program=program,
             )
@@ -339,11 +366,19 @@ class _Recorder:
 # --- models ---------------------------------------------------------------------------------------
 
 
+def _digest_of_weights(models: Path | None, model: Model) -> str:
+    """The sha256 of a model's weights, of those of all its files; empty for an endpoint's."""
+    digests = [project.sha256(path) for path in weights_of(models, model.weights)]
+    if not model.weights or len(digests) == 1:
+        return "".join(digests)
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
+
+
 @contextmanager
 def _opened(model: Model, weights: Path, seed: int) -> Iterator[tuple[answering.Model, str]]:
     """A model that can be asked, and the program that runs it."""
     if model.run_by == "transformers":
-        with batch_model(weights, threads=model.threads) as (ask, program):
+        with batch_model(weights, threads=model.threads, device=model.device) as (ask, program):
             yield ask, program
     elif model.run_by == "llama.cpp":
         ask = answering.gguf_model(weights, threads=model.threads, context=model.context)
@@ -395,6 +430,21 @@ def _cost(model: Model, calls: int, writing: _Writing) -> str:
         price = (prompts * a_million_prompts + answers * a_million_answers) / 1e6
         cost += f", about {_round(price)} {model.currency} at most"
     return f"{cost})"
+
+
+def _notes(model: Model, writing: _Writing, recorded: int) -> tuple[str, ...]:
+    """What a reader should know before a model is asked: which it is, and what is ours."""
+    notes = []
+    if model.in_place_of:
+        notes.append(f"{model.known_as} is in place of {model.in_place_of}, and another model")
+    if model.source:
+        notes.append(f"{model.known_as}: {model.source}")
+    if model.url:
+        key = f"with the key in {model.key_variable}" if model.key_variable else "without a key"
+        notes.append(f"asked at {model.url}, {key}")
+    if writing.beyond and not recorded:
+        notes.append(f"of which no paper asks, and is ours{_cost(model, writing.beyond, writing)}")
+    return tuple(notes)
 
 
 def _round(number: float) -> str:

@@ -35,8 +35,8 @@ from equipoise_studies.config import (
     unknown_names,
 )
 from equipoise_studies.recording import read
+from equipoise_studies.systems import Device
 from equipoise_studies.systems.endpoint import Endpoint, Sampling
-from equipoise_studies.systems.language_models import Device
 
 NOTEBOOK = "thesis_ch5_attribution"
 MODELS_OF_THESIS = {

@@ -20,9 +20,9 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from equipoise_studies.attribution.answering import Model
-from equipoise_studies.systems import models_package
+from equipoise_studies.systems import Device, models_package
 from equipoise_studies.systems.endpoint import Answer, Sampling
-from equipoise_studies.systems.language_models import Device, LocalModel
+from equipoise_studies.systems.language_models import LocalModel
 
 BATCH = 24
 _PATIENCE = 0.5
@@ -95,7 +95,7 @@ class Network(LocalModel):
             return max(cached, key=len)
         if common:
             self.caches[common] = self.empty_cache()
-            read = self.torch.tensor([common])
+            read = self.tensor([common])
             self.network.model(read, past_key_values=self.caches[common])
         return common
 
@@ -115,8 +115,8 @@ class Network(LocalModel):
             width = max(len(tail) for tail in tails)
             padding = [width - len(tail) for tail in tails]
             rows = list(zip(tails, padding, strict=True))
-            tokens = torch.tensor([[0] * pad + tail for tail, pad in rows])
-            mask = torch.tensor([[1] * shared + [0] * pad + [1] * len(tail) for tail, pad in rows])
+            tokens = self.tensor([[0] * pad + tail for tail, pad in rows])
+            mask = self.tensor([[1] * shared + [0] * pad + [1] * len(tail) for tail, pad in rows])
 
             written = [_Written([], []) for _ in prompts]
             unfinished = list(range(len(prompts)))
@@ -136,7 +136,7 @@ class Network(LocalModel):
                 if not going:
                     break
                 if len(going) < len(unfinished):
-                    cache.batch_select_indices(torch.tensor(going))
+                    cache.batch_select_indices(self.tensor(going))
                 unfinished = [unfinished[place] for place in going]
                 tokens = best.indices[going][:, None]
                 mask = torch.cat([mask[going], torch.ones_like(tokens)], dim=1)
@@ -215,12 +215,14 @@ def _answer_all(network: Network, waiting: queue.Queue[_Waiting | None]) -> None
 
 
 @contextmanager
-def batch_model(weights: Path, *, threads: int) -> Iterator[tuple[Model, str]]:
+def batch_model(
+    weights: Path, *, threads: int, device: Device = "cpu"
+) -> Iterator[tuple[Model, str]]:
     """Load a GGUF model that answers together what several threads ask of it, at temperature 0.
 
     Yields the model and the programs that run it.
     """
-    network = Network.load(weights, threads=threads)
+    network = Network.load(weights, threads=threads, device=device)
     waiting = queue.Queue[_Waiting | None]()
 
     def ask(messages: Sequence[Mapping[str, str]], sampling: Sampling) -> Answer:

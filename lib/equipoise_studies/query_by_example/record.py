@@ -32,7 +32,7 @@ from equipoise_studies.query_by_example.self_supervision import training_papers
 from equipoise_studies.query_by_example.study import LEARNED, NOTEBOOK, Study, System
 from equipoise_studies.query_by_example.systems import BM25, lexical_scores
 from equipoise_studies.recording import settings_of, state, wrong_weights
-from equipoise_studies.systems import models_package
+from equipoise_studies.systems import lacking_device
 from equipoise_studies.systems.tokenisation import domain_wordpiece, wordpiece
 
 __all__ = ["NOTEBOOK", "Study", "plan"]
@@ -160,8 +160,9 @@ class _Recorder:
         """What this machine lacks to run a model."""
         if not find_spec("torch") or not find_spec("transformers"):
             return ("PyTorch and transformers: pip install '.[models]'",)
-        if self.study.device == "cuda" and not models_package("torch").cuda.is_available():
-            return ("a GPU: the config asks for cuda, and PyTorch finds none",)
+        without_device = lacking_device(self.study.device)
+        if without_device:
+            return without_device
         return ()
 
     # --- what is kept on the way

@@ -39,7 +39,7 @@ BLOCK = 100
 
 _SCALE = 20.0
 _BATCH = 32
-"""Pairs that are scored at a time."""
+"""Pairs that are scored at a time, where a config does not say."""
 
 
 def halves(queries: int, seed: int) -> Integers:
@@ -108,10 +108,10 @@ def training_of(ranker: Ranker) -> Training:
     return ranker.training
 
 
-def _autocast(precision: str) -> AbstractContextManager[None]:
+def _autocast(device: str, precision: str) -> AbstractContextManager[None]:
     torch = models_package("torch")
     context: AbstractContextManager[None] = torch.autocast(
-        "cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16"
+        device, dtype=torch.bfloat16, enabled=precision == "bfloat16"
     )
     return context
 
@@ -132,8 +132,8 @@ def relevance(
         max_length=length,
         return_tensors="pt",
         return_token_type_ids=True,
-    )
-    with _autocast(precision):
+    ).to(model.network.device)
+    with _autocast(model.network.device.type, precision):
         states = model.network(**coded).last_hidden_state.float()
     # token types are 0 for the query and for padding, 1 for the document
     attended = coded["attention_mask"].float().unsqueeze(-1)
@@ -153,7 +153,7 @@ def train(base: Path, ranker: Ranker, examples: Examples, into: Path) -> None:
     training = training_of(ranker)
     torch.manual_seed(training.seed)
     rng = np.random.default_rng(training.seed)
-    model = load_model(base)
+    model = load_model(base, device=ranker.device)
     rows = np.arange(len(examples.queries))
     order = np.concatenate([rng.permutation(rows) for _ in range(training.epochs)])
     starts = range(0, len(order), training.batch)
@@ -195,15 +195,16 @@ def scores(
     # batches of like lengths need little padding
     longest_first = np.argsort(lengths, kind="stable")[::-1]
     pair_scores = np.empty(len(documents), dtype=np.float32)
-    for start in range(0, len(documents), _BATCH):
-        rows = longest_first[start : start + _BATCH]
+    size = ranker.batch or _BATCH
+    for start in range(0, len(documents), size):
+        rows = longest_first[start : start + size]
         batch_queries = [queries[row] for row in rows]
         batch_documents = [documents[row] for row in rows]
         with torch.inference_mode():
             batch_scores = relevance(
                 model, batch_queries, batch_documents, ranker.length, ranker.precision
             )
-        pair_scores[rows] = batch_scores.numpy()
+        pair_scores[rows] = batch_scores.cpu().numpy()
     return pair_scores
 
 
@@ -222,7 +223,7 @@ def scorer(
     places. ``scored_pairs``: beginning of the files that keep scores, some queries in each, so
     that no pair is scored twice.
     """
-    models = [load_model(folder) for folder in folders]
+    models = [load_model(folder, device=ranker.device) for folder in folders]
 
     def score(places: Any, texts: list[str]) -> Floats:
         bm25 = rankers.bm25_scores(queries, texts)

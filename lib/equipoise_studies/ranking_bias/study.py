@@ -31,7 +31,7 @@ from equipoise_studies.ranking_bias import data, upstream
 from equipoise_studies.ranking_bias.data import CountedCollection
 from equipoise_studies.ranking_bias.upstream import BiasCollection
 from equipoise_studies.recording import read_settings
-from equipoise_studies.systems.language_models import Device
+from equipoise_studies.systems import Device
 
 NOTEBOOK = "thesis_ch4_ranking_bias"
 _TABLES = {"method": "thesis/table-4.1", "model": "thesis/table-4.2"}
@@ -145,12 +145,12 @@ class Ranker:
     """A ranker that is run here, by kind, or one whose run files are read.
 
     ``model``: its checkpoint, a folder or a name below the folder of models. ``length``: tokens
-    after which a text is cut. ``device``, ``batch``: where it runs, and texts at a time; neither
-    moves a score but in its last digits. ``candidates``: BM25's best documents, which a
-    cross-encoder re-ranks. ``training``: of a cross-encoder. ``runs``: TREC run files, with
-    ``{world}`` and ``{queries}`` in their path. ``worlds``: those it ranks, the original one at
-    least. ``name``: what the report calls it, its key by default. ``printed``: its row in Table
-    4.1.
+    after which a text is cut. ``device``, ``batch``: where it runs, and texts at a time, 0 for
+    what is usual; neither moves a score but in its last digits. ``candidates``: BM25's best
+    documents, which a cross-encoder re-ranks. ``training``: of a cross-encoder. ``runs``: TREC run
+    files, with ``{world}`` and ``{queries}`` in their path. ``worlds``: those it ranks, the
+    original one at least. ``name``: what the report calls it, its key by default. ``printed``: its
+    row in Table 4.1.
 
     How to make run files: ``recipe``, in which `record.recipes.PLACES` stand in braces; ``index``:
     the ready one of the original collection; ``source``: where this and the model are had.
@@ -162,7 +162,7 @@ class Ranker:
     precision: Literal["float32", "bfloat16"] = "float32"
     length: Count = 256
     device: Device = "cpu"
-    batch: Count = 32
+    batch: Whole = 0
     candidates: Count = 100
     training: Training | None = None
     runs: NamedFile | None = None

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Literal
+
+Device = Literal["cpu", "cuda"]
+"""Where a model runs."""
+
+
+def lacking_device(device: Device) -> tuple[str, ...]:
+    """What is lacking where a config asks for a GPU and PyTorch finds none."""
+    if device == "cpu" or models_package("torch").cuda.is_available():
+        return ()
+    return (f"a GPU: the config asks for {device}, and PyTorch finds none",)
 
 
 def models_package(name: str) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from equipoise_studies.systems import models_package
+from equipoise_studies.systems import Device, models_package
 
 Floats32 = NDArray[np.float32]
 Head = Literal["encoder", "masked-lm"]
@@ -49,7 +49,10 @@ class Model:
 
 
 def load_model(
-    folder: str | Path, head: Head = "encoder", precision: Precision = "float32"
+    folder: str | Path,
+    head: Head = "encoder",
+    precision: Precision = "float32",
+    device: Device = "cpu",
 ) -> Model:
     """Load a model from a local folder with ``config.json``, ``model.safetensors`` and a tokeniser.
 
@@ -73,7 +76,7 @@ def load_model(
     # Records state it, so that scores are not taken for those of other weights.
     with (folder / "model.safetensors").open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return Model(folder, network.eval(), head, sha256)
+    return Model(folder, network.to(device).eval(), head, sha256)
 
 
 def token_states(
@@ -102,10 +105,11 @@ def token_states(
             max_length=length,
             return_tensors="pt",
         )
+        on_device = coded.to(model.network.device)
         with torch.inference_mode():
-            output = model.network(**coded)
+            output = model.network(**on_device)
         if model.head == "masked-lm":
             states = output.logits
         else:
             states = output.last_hidden_state
-        yield rows, states.float().numpy(), coded["attention_mask"].numpy().astype(np.bool_)
+        yield rows, states.float().cpu().numpy(), coded["attention_mask"].numpy().astype(np.bool_)

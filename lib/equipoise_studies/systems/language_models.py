@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from equipoise_studies.systems import models_package
+from equipoise_studies.systems import Device, models_package
 
-Device = Literal["cpu", "cuda"]
+__all__ = ["Device", "LocalModel", "load_server"]
 
 
 def load_server(weights: Path, *, threads: int = 1, context: int = 4096) -> Any:
@@ -79,6 +79,6 @@ class LocalModel:
         # In bfloat16 many words would be equally likely, so this is in single precision.
         return self.torch.log_softmax(states.float() @ self.head, dim=-1)
 
-    def tensor(self, rows: Sequence[Sequence[int]]) -> Any:
+    def tensor(self, rows: Sequence[Sequence[int]] | Sequence[int]) -> Any:
         """Token ids where the model is."""
         return self.torch.tensor(rows, device=self.device)
