@@ -73,6 +73,7 @@ def score_crbo(
     from equipoise.loaders.trec import read_run, run_names
     from equipoise.measures.rank_overlap import crbo
     from equipoise.problems import together
+    from equipoise_cli.loaders.held_files import read_document_ids
 
     if ids is not None and suffix:
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
@@ -81,7 +82,7 @@ def score_crbo(
     for name, pair in zip(names, pairs, strict=True):
         # Both runs of a system have its name, so that they are compared.
         reads += [partial(read_run, file, name) for file in pair]
-    reads.append(dict if ids is None else partial(_read_document_ids, ids))
+    reads.append(dict if ids is None else partial(read_document_ids, ids))
     *runs, original_of = together(reads)
     original = pd.concat(runs[0::2], ignore_index=True)
     counterfactual = pd.concat(runs[1::2], ignore_index=True)
@@ -95,16 +96,3 @@ def score_crbo(
     with tells_what_was_seen(options["least_seen"]):
         table = crbo(original, counterfactual, **options)
     write({output: with_ends(table)})
-
-
-def _read_document_ids(path: str | Path) -> dict[str, str]:
-    """The document that each counterfactual one was made of, from ``document,counterfactual``."""
-    from equipoise.files import read_columns
-    from equipoise.problems import Problems
-
-    table, problems = read_columns(path, ["document", "counterfactual"]), Problems()
-    numbered = table.assign(line=range(2, len(table) + 2))
-    expected = "each counterfactual document once"
-    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", expected)
-    problems.refuse()
-    return dict(zip(table["counterfactual"], table["document"], strict=True))
