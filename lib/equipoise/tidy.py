@@ -349,6 +349,8 @@ def _column_of_set(
     table: pd.DataFrame, name: str, names: Mapping[str, str], label: str
 ) -> dict[str, str]:
     """The column of a set's groups as the column group, where the table calls it otherwise."""
+    if "group" in names and name not in table.columns:
+        return {}
     columns = _columns_of_names(table)
     if name in columns:
         return {"group": name}

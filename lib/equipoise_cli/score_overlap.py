@@ -87,6 +87,7 @@ def score_crbo(
     from equipoise.loaders.trec import read_run, run_names
     from equipoise.measures.rank_overlap import crbo
     from equipoise.problems import together
+    from equipoise_cli.loaders.held_files import read_document_ids
 
     if ids is not None and suffix:
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
@@ -103,7 +104,7 @@ def score_crbo(
 
     reads: list[Any] = []
     if ids is not None:
-        reads.append(lambda: original_of.update(_read_document_ids(ids)))
+        reads.append(lambda: original_of.update(read_document_ids(ids)))
     for name, (before, after) in zip(names, pairs, strict=True):
         # Both runs of a system have its name, so that they are compared; ties are broken by the
         # same ids in both.
@@ -120,19 +121,6 @@ def score_crbo(
     scores = with_ends(table)
     write({output: scores})
     return scores
-
-
-def _read_document_ids(path: str | Path) -> dict[str, str]:
-    """The document that each counterfactual one was made of, from ``document,counterfactual``."""
-    from equipoise.files import read_columns
-    from equipoise.problems import Problems
-
-    table, problems = read_columns(path, ["document", "counterfactual"]), Problems()
-    numbered = table.assign(line=range(2, len(table) + 2))
-    expected = "each counterfactual document once"
-    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", expected)
-    problems.refuse()
-    return dict(zip(table["counterfactual"], table["document"], strict=True))
 
 
 def _renamed_seen(

@@ -314,6 +314,30 @@ CHECKS = {
 }
 
 
+def test_a_figure_without_matplotlib_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(FINDER)
+    environment = os.environ | {
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'lib'}",
+        ABSENT: " ".join(absent_modules("python -m pip install .")),
+    }
+    assert {"matplotlib", "jinja2"} <= set(environment[ABSENT].split())
+    for words in (
+        ["compare", "no-such.csv", "--figure", "runs.svg"],
+        ["score", "attribution", "no-such.jsonl", "--figure", "cab.svg"],
+        ["score", "orders", "no-such", "--run", "no-such", "--qrels", "no-such", "-o", "results"],
+    ):
+        command = [sys.executable, "-m", "equipoise_cli", *words]
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 1
+        assert "this needs matplotlib: in your clone, python -m pip install '.[" in ended.stderr
+        assert "no-such" not in ended.stderr
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = table["optional-dependencies"].items()
+    assert [name for name, needs in extras if "matplotlib" in str(needs)] == ["figures"]
+
+
 @pytest.mark.parametrize("path", [README, *GUIDES], ids=lambda path: path.stem)
 def test_every_block_runs_as_it_stands_in_a_clone(path: Path, tmp_path: Path) -> None:
     """With the modules that its install line brings and no others, and the number that matters."""
