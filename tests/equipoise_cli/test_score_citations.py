@@ -194,6 +194,39 @@ def test_a_folder_of_a_framework_is_scored_file_by_file(tmp_path: Path) -> None:
     assert values[0][:2] == values[1][:2]
 
 
+def of_ours(log: dict[str, Any]) -> dict[str, Any]:
+    row = {"question": log["question"], "mode": "Vanilla", "answer": log["answer"]}
+    row |= {"relevant_author": "Human", "nonrelevant_author": "LLM", "relevant": [1]}
+    return row | {"shown": [document["id"] for document in log["documents"]]}
+
+
+def of_trec(log: dict[str, Any]) -> dict[str, Any]:
+    numbers = [int(number) - 1 for number in re.findall(r"\d", log["answer"])]
+    ids = [document["id"] for document in log["documents"]]
+    sentences = [{"text": "So", "citations": numbers}]
+    return {"topic_id": log["question"], "references": ids, "answer": sentences}
+
+
+def of_alce(log: dict[str, Any]) -> dict[str, Any]:
+    documents = [{"id": d["id"], "url": f"http://{d['site']}/p"} for d in log["documents"]]
+    return {"question": log["question"], "output": log["answer"], "docs": documents}
+
+
+@pytest.mark.parametrize("form", [of_ours, of_trec, of_alce])
+def test_formats_that_were_known_have_sources_too(form: Any, tmp_path: Path) -> None:
+    lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
+    (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
+    words = [] if form is of_alce else ["--sources", tmp_path / "sources.csv"]
+    result = called("score", "citations", written(tmp_path, form), *words)
+    assert result.exit_code == 0, result.output
+    assert "wiki.example: 75.0 % of the citations, 50.0 % of the retrieved: +25.0" in result.stderr
+    (tmp_path / "sources.csv").write_text("document,source\nd0-0,a\nd0-0,b\n")
+    twice = called(
+        "score", "citations", tmp_path / "answers.jsonl", "--sources", tmp_path / "sources.csv"
+    )
+    assert (twice.exit_code, "found d0-0 again" in twice.stderr) == (2, True)
+
+
 def test_answers_in_several_modes_are_scored_apart(tmp_path: Path) -> None:
     path = written(tmp_path, of_langchain)
     result = called("score", "citations", path, f"Informed={path}", "--resamples", 9)
