@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,7 +29,8 @@ def _source_of(value: Any) -> str:
         return _NO_SOURCE
     text = str(value).strip()
     if re.match("https?://", text):
-        return urlsplit(text).netloc.rpartition("@")[2].removeprefix("www.") or text
+        with suppress(ValueError):  # what only begins as an address is a name
+            return urlsplit(text).netloc.rpartition("@")[2].removeprefix("www.") or text
     return text
 
 
