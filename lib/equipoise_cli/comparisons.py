@@ -11,9 +11,8 @@ import pandas as pd
 
 from equipoise import catalogue
 from equipoise.declare import Direction
-from equipoise.files import read_columns
 from equipoise.measures.attribution.citation_share import MEASURES as CITATION_MEASURES
-from equipoise.problems import Problems, listed
+from equipoise.problems import listed
 from equipoise.statistics import (
     Comparison,
     compare_systems,
@@ -25,6 +24,7 @@ from equipoise.statistics import (
 from equipoise.statistics.leaderboards import scores_of
 from equipoise.statistics.overviews import letters
 from equipoise.statistics.pairs import significance
+from equipoise_cli.loaders.held_files import read_mapping
 from equipoise_cli.tables import Table
 from equipoise_compendium.shown import Cell
 
@@ -80,18 +80,12 @@ def gaps(
     scores: pd.DataFrame, measures: Sequence[str], groups: Path | None, options: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Gaps between groups of topics, of a file, or between those that measures are parts of."""
-    group_of_topic = None if groups is None else _read_topic_groups(groups)
+    group_of_topic = None
+    if groups is not None:
+        group_of_topic = read_mapping(groups, "topic", "group", "each topic once")
     grouped = with_groups(scores_of(scores, measures), group_of_topic)
     draws = {name: options[name] for name in ("level", "resamples", "seed")}
     return group_gaps(grouped, **draws)
-
-
-def _read_topic_groups(path: Path) -> dict[str, str]:
-    table, problems = read_columns(path, ["topic", "group"]), Problems()
-    numbered = table.assign(line=range(2, len(table) + 2))
-    problems.add_repeats(path, numbered, ["topic"], "topic", "each topic once")
-    problems.refuse()
-    return dict(zip(table["topic"], table["group"], strict=True))
 
 
 def values(

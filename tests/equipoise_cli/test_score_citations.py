@@ -194,6 +194,39 @@ def test_a_folder_of_a_framework_is_scored_file_by_file(tmp_path: Path) -> None:
     assert values[0][:2] == values[1][:2]
 
 
+def of_ours(log: dict[str, Any]) -> dict[str, Any]:
+    row = {"question": log["question"], "mode": "Vanilla", "answer": log["answer"]}
+    row |= {"relevant_author": "Human", "nonrelevant_author": "LLM", "relevant": [1]}
+    return row | {"shown": [document["id"] for document in log["documents"]]}
+
+
+def of_trec(log: dict[str, Any]) -> dict[str, Any]:
+    numbers = [int(number) - 1 for number in re.findall(r"\d", log["answer"])]
+    ids = [document["id"] for document in log["documents"]]
+    sentences = [{"text": "So", "citations": numbers}]
+    return {"topic_id": log["question"], "references": ids, "answer": sentences}
+
+
+def of_alce(log: dict[str, Any]) -> dict[str, Any]:
+    documents = [{"id": d["id"], "url": f"http://{d['site']}/p"} for d in log["documents"]]
+    return {"question": log["question"], "output": log["answer"], "docs": documents}
+
+
+@pytest.mark.parametrize("form", [of_ours, of_trec, of_alce])
+def test_formats_that_were_known_have_sources_too(form: Any, tmp_path: Path) -> None:
+    lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
+    (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
+    words = [] if form is of_alce else ["--sources", tmp_path / "sources.csv"]
+    result = called("score", "citations", written(tmp_path, form), *words)
+    assert result.exit_code == 0, result.output
+    assert "wiki.example: 75.0 % of the citations, 50.0 % of the retrieved: +25.0" in result.stderr
+    (tmp_path / "sources.csv").write_text("document,source\nd0-0,a\nd0-0,b\n")
+    twice = called(
+        "score", "citations", tmp_path / "answers.jsonl", "--sources", tmp_path / "sources.csv"
+    )
+    assert (twice.exit_code, "found d0-0 again" in twice.stderr) == (2, True)
+
+
 def test_answers_in_several_modes_are_scored_apart(tmp_path: Path) -> None:
     path = written(tmp_path, of_langchain)
     result = called("score", "citations", path, f"Informed={path}", "--resamples", 9)
@@ -226,12 +259,12 @@ def test_five_hundred_lines_of_one_cause_are_one_problem(tmp_path: Path) -> None
 def test_two_causes_are_two_problems(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     row = of_langchain(logs(1)[0])
-    wrong = [{**row, "answer": None}, {**row, "context": [], "source_nodes": 1}, row]
+    wrong = [{**row, "answer": None}, {**row, "context": "text"}, row]
     path.write_text("".join(json.dumps(line) + "\n" for line in [row, *wrong]))
     result = called("score", "citations", path)
     assert (result.exit_code, "2 problems in the input" in result.stderr) == (2, True)
     assert "line 2: found no text as the answer" in result.stderr
-    assert "line 3: found no documents" in result.stderr
+    assert "line 3: found no list of documents" in result.stderr
 
 
 def test_a_question_asked_again_counts_by_itself_and_an_id_does_not(tmp_path: Path) -> None:
@@ -244,6 +277,34 @@ def test_a_question_asked_again_counts_by_itself_and_an_id_does_not(tmp_path: Pa
     path.write_text(2 * (json.dumps({**row, "id": "q7"}) + "\n"))
     refused = called("score", "citations", path)
     assert (refused.exit_code, "'q7' is answered twice" in refused.stderr) == (2, True)
+
+
+def test_a_question_for_which_nothing_was_retrieved_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    rows = [of_langchain(log) for log in logs()]
+    rows[0]["context"] = []
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = called("score", "citations", path)
+    assert result.exit_code == 0, result.output
+    assert "1 answers are left out: no document was shown (question_0?)" in result.stderr
+    assert "n = 11" in result.stderr
+
+
+def test_as_many_sources_as_documents_are_wanted(tmp_path: Path) -> None:
+    paths = "answer=r,documents=hits[].key,sources=sites"
+    refused = called("score", "citations", written(tmp_path, of_nobody), "--map", paths)
+    assert refused.exit_code == 2
+    assert "line 1: found no list of documents" in refused.stderr
+
+
+def test_what_only_begins_as_an_address_is_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    row = of_langchain(logs(1)[0])
+    row["context"][1]["metadata"]["source"] = "http://[a"
+    row["context"][0]["metadata"]["source"] = "https://me:pw@www.a.example:80/x?y#z"
+    path.write_text(json.dumps(row) + "\n")
+    sources = table_of(called("score", "citations", path).stdout)["attribute"]
+    assert {"http://[a", "a.example:80"} <= set(sources)
 
 
 def test_a_document_without_a_source_is_counted(tmp_path: Path) -> None:

@@ -166,6 +166,7 @@ def _list_of(content: Mapping[str, Any], keys: Sequence[str]) -> list[Any] | Non
 def _is_langchain(content: dict[str, Any]) -> bool:
     documents = _list_of(content, ("context", "source_documents")) or []
     texts = [fields_of(document) for document in documents]
+    # Where nothing was retrieved for a question, the list has no document to tell it by.
     return any("page_content" in {**text, **fields_of(text.get("kwargs"))} for text in texts)
 
 
@@ -262,11 +263,12 @@ FRAMEWORKS = (
 )
 
 
-def framework_of(content: dict[str, Any]) -> Framework | None:
-    """The framework that an object has the marks of."""
-    for framework in FRAMEWORKS:
-        if framework.has_marks(content):
-            return framework
+def framework_of(items: Sequence[Item]) -> Framework | None:
+    """The framework that the first object has the marks of that has any."""
+    for item in items:
+        for framework in FRAMEWORKS:
+            if framework.has_marks(item.content):
+                return framework
     return None
 
 
@@ -276,7 +278,7 @@ def mapped(paths: Mapping[str, str]) -> Framework:
     def read(content: dict[str, Any]) -> tuple[Any, Any, Any]:
         relevant = value_at(content, paths["relevant"]) if "relevant" in paths else None
         documents = value_at(content, paths["documents"])
-        if isinstance(documents, list) and documents:
+        if isinstance(documents, list):
             documents = _with_fields(content, documents, paths)
         return value_at(content, paths["answer"]), documents, relevant
 
@@ -286,8 +288,11 @@ def mapped(paths: Mapping[str, str]) -> Framework:
 
 def _with_fields(
     content: dict[str, Any], documents: list[Any], paths: Mapping[str, str]
-) -> list[Any]:
-    """Documents as objects: what is at the path may be their ids, and their sources elsewhere."""
+) -> list[Any] | None:
+    """Documents as objects: what is at the path may be their ids, and their sources elsewhere.
+
+    None where there is not one source for each.
+    """
     objects = []
     for document in documents:
         objects.append(document if isinstance(document, dict) else {"id": document})
@@ -295,7 +300,7 @@ def _with_fields(
         return objects
     sources = value_at(content, paths["sources"])
     if not isinstance(sources, list) or len(sources) != len(objects):
-        return []  # told as documents that are none
+        return None
     return [
         {**document, "source": source} for document, source in zip(objects, sources, strict=True)
     ]
@@ -312,9 +317,8 @@ def read_framework(
     if not isinstance(answer, str):
         item.wrong(problems, "", f"no text as the answer in an object with {keys}", expected)
         return None
-    if not isinstance(documents, list) or not documents:
-        problem = f"no documents, each with its source where it has one, in an object with {keys}"
-        item.wrong(problems, "", problem, expected)
+    if not isinstance(documents, list):
+        item.wrong(problems, "", f"no list of documents in an object with {keys}", expected)
         return None
     if question_path:
         words = value_at(content, question_path)

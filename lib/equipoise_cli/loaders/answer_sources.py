@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,10 +13,10 @@ from urllib.parse import urlsplit
 import pandas as pd
 
 from equipoise.answer_modes import mode_name
-from equipoise.files import read_columns
 from equipoise.loaders.trec import read_qrels
-from equipoise.problems import Note, Problems, listed
+from equipoise.problems import Note, listed
 from equipoise_cli.loaders.answer_frameworks import read_fields
+from equipoise_cli.loaders.held_files import read_mapping
 from equipoise_cli.loaders.rag_answers import answer_files, read_rows, with_relevant
 
 _SOURCE_KEYS = ("source", "site", "domain", "publisher", "file_name", "filepath", "url", "link")
@@ -28,7 +29,8 @@ def _source_of(value: Any) -> str:
         return _NO_SOURCE
     text = str(value).strip()
     if re.match("https?://", text):
-        return urlsplit(text).netloc.rpartition("@")[2].removeprefix("www.") or text
+        with suppress(ValueError):  # what only begins as an address is a name
+            return urlsplit(text).netloc.rpartition("@")[2].removeprefix("www.") or text
     return text
 
 
@@ -71,15 +73,6 @@ def _sources_by_id(table: pd.DataFrame, source_of: Mapping[str, str]) -> list[tu
     return sources
 
 
-def _read_sources(path: str | Path) -> dict[str, str]:
-    """The source of each document, from ``document,source``."""
-    table, problems = read_columns(path, ["document", "source"]), Problems()
-    numbered = table.assign(line=range(2, len(table) + 2))
-    problems.add_repeats(path, numbered, ["document"], "document", "each document once")
-    problems.refuse()
-    return dict(zip(table["document"], table["source"], strict=True))
-
-
 def read_answers_with_sources(
     files: Sequence[str],
     *,
@@ -95,7 +88,9 @@ def read_answers_with_sources(
     something says which documents are.
     """
     judgements = None if qrels is None else read_qrels(qrels)
-    source_of = None if sources is None else _read_sources(sources)
+    source_of = None
+    if sources is not None:
+        source_of = read_mapping(sources, "document", "source", "each document once")
     paths_of_fields = read_fields(fields) if fields else None
     tables = []
     for mode, path in answer_files(files):

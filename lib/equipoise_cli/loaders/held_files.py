@@ -10,9 +10,13 @@ from equipoise.problems import Problems
 
 def read_document_ids(path: str | Path) -> dict[str, str]:
     """The document that each counterfactual one was made of, from ``document,counterfactual``."""
-    table, problems = read_columns(path, ["document", "counterfactual"]), Problems()
+    return read_mapping(path, "counterfactual", "document", "each counterfactual document once")
+
+
+def read_mapping(path: str | Path, key: str, value: str, expected: str) -> dict[str, str]:
+    """The values of one column by those of another, which are there once as ``expected`` says."""
+    table, problems = read_columns(path, [key, value]), Problems()
     numbered = table.assign(line=range(2, len(table) + 2))
-    expected = "each counterfactual document once"
-    problems.add_repeats(path, numbered, ["counterfactual"], "counterfactual", expected)
+    problems.add_repeats(path, numbered, [key], key, expected)
     problems.refuse()
-    return dict(zip(table["counterfactual"], table["document"], strict=True))
+    return dict(zip(table[key], table[value], strict=True))

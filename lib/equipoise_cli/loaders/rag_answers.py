@@ -219,15 +219,21 @@ def _framework_rows(
 # --- files ----------------------------------------------------------------------------------------
 
 
-def _form(content: dict[str, Any]) -> str | Framework:
-    """The format of answers that an object has the marks of, or that of this library."""
+def _form(items: Sequence[Item]) -> str | Framework:
+    """The format of answers that the first object has the marks of, or that of this library.
+
+    That of a framework may be told by a later one: nothing may be retrieved for a question.
+    """
+    content = items[0].content
     if isinstance(content.get("docs"), list) or not content.keys().isdisjoint({"data", "demos"}):
         return "alce"
     if _sentences_of(content) is not None or "references" in content:
         return "trec"
     if KNOWN["ikat-run"](content):
         return "ikat"
-    return framework_of(content) or "answers"
+    if "mode" in content or "record" in content:
+        return "answers"
+    return framework_of(items) or "answers"
 
 
 _PLACE_IN_LIST = re.compile(r"item \d+(, )?")
@@ -269,7 +275,7 @@ def read_rows(path: Path, paths: Mapping[str, str] | None) -> pd.DataFrame:
     with _one_problem_for_each_cause():
         items = read_items(path, problems)
         problems.refuse()
-        form: str | Framework = mapped(paths) if paths else _form(items[0].content)
+        form: str | Framework = mapped(paths) if paths else _form(items)
         if form == "answers":
             return answer_table(items, problems)
         if form == "ikat":
