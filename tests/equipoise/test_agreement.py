@@ -339,7 +339,7 @@ def test_draws_of_very_many_nuggets_are_refused_before_the_work() -> None:
     frame = pd.DataFrame({"run": "r", "topic": "t", "turn": 1, "start": start, "end": start})
     frame = frame.assign(level=1, SIZE="1 0 0", KIND="1 0")[columns]
     table = nugget_table(frame, SETS)
-    with pytest.raises(ValueError, match="draws is 100,000, of 8,000 nuggets.* 12,500 or"):
+    with pytest.raises(ValueError, match=r"draws is 100,000, of 8,000 nuggets.* 12,500 or"):
         annotator_agreement(table, table, SETS, draws=100_000)
 
 

@@ -134,9 +134,8 @@ def _coded(values_of_units: Floats) -> tuple[Integers, Floats]:
             f"labels of two annotators or more are wanted, found the shape {values_of_units.shape}"
         )
     shape = values_of_units.shape[:2]  # (annotators, units)
-    is_labelled = ~np.isnan(values_of_units)
-    if values_of_units.ndim == 3:
-        is_labelled = is_labelled.all(axis=-1)
+    is_number: Booleans = ~np.isnan(values_of_units)
+    is_labelled = is_number if values_of_units.ndim == 2 else np.all(is_number, axis=-1)
     codes = np.full(shape, -1)
     distinct, code = np.unique(values_of_units[is_labelled], axis=0, return_inverse=True)
     codes[is_labelled] = code.ravel()
