@@ -299,7 +299,12 @@ def public(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stand in for ir_datasets with one test collection."""
     module: Any = ModuleType("ir_datasets")
     judged = SimpleNamespace(has_qrels=lambda: True, qrels_iter=lambda: iter(JUDGED_ROWS))
+
+    def without_network() -> Iterator[Any]:
+        raise RuntimeError("all download sources failed")
+
     module.load = {
+        "vaswani": SimpleNamespace(has_qrels=lambda: True, qrels_iter=without_network),
         "small/test": judged,
         "small": SimpleNamespace(has_qrels=lambda: False),
     }.__getitem__
@@ -312,6 +317,8 @@ def test_judgements_may_be_named(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(read_judgements("small/test"), tidy_qrels(QRELS))
     with pytest.raises(InputError, match="small: found a data set without qrels"):
         read_judgements("small")
+    with pytest.raises(InputError, match=r"vaswani: found qrels that ir_datasets cannot reach"):
+        read_judgements("vaswani")
     with pytest.raises(InputError, match="no file and no data set"):
         read_judgements("no/such")
     with pytest.raises(InputError, match=r"qrels.txt: found no such file"):

@@ -14,7 +14,7 @@ import pandas as pd
 
 from equipoise.attributes import AttributeSet
 from equipoise.files import head, is_parquet, read_columns, read_source
-from equipoise.loaders.documents import data_set
+from equipoise.loaders.documents import data_set_items
 from equipoise.loaders.fairweb import numbered_groups, read_memberships, read_target
 from equipoise.loaders.trec import file_name, read_qrels, read_run
 from equipoise.options import read_pairs
@@ -85,7 +85,7 @@ def read_judgements(source: str | Path) -> pd.DataFrame:
     """Relevance judgements of a file, or of a data set that ir_datasets knows: ``antique/test``."""
     if Path(source).exists() or Path(source).suffix:
         return read_qrels(source)
-    return tidy_qrels(data_set(str(source), "qrels").qrels_iter())
+    return tidy_qrels(data_set_items(str(source), "qrels"))
 
 
 def _attribute_set(name: str, kind: Kind, target: str) -> AttributeSet | None:
