@@ -133,6 +133,13 @@ Offsets = Annotated[
         "What the places of an export count; auto takes that in which every quoted text is found."
     ),
 ]
+Nested = Annotated[
+    Literal["refuse", "outermost", "innermost"],
+    Option(
+        "Spans of an export that lie within a span: refused, or the outermost or the innermost of "
+        "them is the nugget."
+    ),
+]
 Gains = Annotated[
     Annotated[Mapping[int, Share], Predicate(with_a_sum_above_0)] | Literal["exponential"],
     Option(

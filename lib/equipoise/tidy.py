@@ -19,7 +19,7 @@ import pandas as pd
 
 from equipoise.arrays import by_score
 from equipoise.attributes import AttributeSet, attribute_sets
-from equipoise.loaders.documents import data_set
+from equipoise.loaders.documents import data_set_items
 from equipoise.loaders.scores import OTHER_NAMES, read_scores
 from equipoise.loaders.trec import read_qrels, read_runs
 from equipoise.problems import Note, listed, need_columns, refuse_twice, refused, shown
@@ -218,7 +218,7 @@ def tidy_qrels(source: Any) -> pd.DataFrame:
         path = Path(source)
         if path.exists() or path.suffix:
             return read_qrels(path)
-        source = data_set(str(source), "qrels").qrels_iter()
+        source = data_set_items(str(source), "qrels")
     table = _frame(source, label, "level")
     names = _required_names(table, ["topic", "document", "level"], label)
     tidy = pd.DataFrame(

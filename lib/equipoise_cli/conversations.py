@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from equipoise_cli.declared import Declared, DeclaredCommand
-from equipoise_cli.outputs import ANY, NUGGETS, TRANSCRIPT, refuse_outputs
+from equipoise_cli.outputs import ANY, DRAWING, NUGGETS, TRANSCRIPT, refuse_outputs
 from equipoise_cli.shared import FILE, FORCE, TARGET, notebook_name, samples, takes_output, write
+from equipoise_cli.tables import check_figure
 
 ENDPOINT_OPTIONS = ("key_variable", "timeout", "tries", "pause")
 ENDPOINT = "equipoise_studies.systems.endpoint"
@@ -184,6 +185,9 @@ def write_transcripts(
     help="What labels of an export mean; CSV: label,level,entity and the sets.",
 )
 @click.option("--annotator", help="Whose annotations of an export, where several have annotated.")
+@click.option(
+    "--figure", type=TARGET, help="Figure of the conversations to draw, .svg, .png or .pdf."
+)
 @takes_output
 def nuggets(
     files: tuple[Path, ...],
@@ -191,10 +195,12 @@ def nuggets(
     form: str,
     labels: Any,
     annotator: Any,
+    figure: Any,
     output: Any,
     force: bool,
     units: Any,
     offsets: Any,
+    nested: Any,
 ) -> None:
     """Make the nugget table of annotated FILES, positions counted from the text.
 
@@ -202,32 +208,65 @@ def nuggets(
     an export a label says the level (L2), a group (large, or SIZE=large), or both (L2|large);
     --labels says it of other labels.
     """
-    refuse_outputs({"-o": (output, NUGGETS)}, [*files, attributes, labels], force=force)
+    check_figure(figure)
+    outputs = {"-o": (output, NUGGETS), "--figure": (figure, DRAWING)}
+    refuse_outputs(outputs, [*files, attributes, labels], force=force)
     import pandas as pd
 
     from equipoise.attributes import read_attributes
-    from equipoise.loaders.transcripts import nugget_frame, read_transcripts
+    from equipoise.loaders.transcripts import nugget_frame, read_transcripts, turn_frame
     from equipoise.nuggets import nugget_table
     from equipoise.problems import together
-    from equipoise_cli.loaders.annotation_exports import is_export, read_export
+    from equipoise_cli.loaders.annotation_exports import Annotated, is_export, read_export
     from equipoise_cli.loaders.annotation_labels import read_labels
 
     sets = read_attributes(attributes)
     meanings = None if labels is None else read_labels(labels, sets)
 
-    def read(file: Path) -> pd.DataFrame:
+    def read(file: Path) -> Annotated:
         # A transcript says levels and groups in lines of its own, and needs no labels.
         if form == "transcript" or (form == "auto" and not is_export(file)):
-            return nugget_frame(read_transcripts(file, sets), sets, units=units)
+            transcripts = read_transcripts(file, sets)
+            frame = nugget_frame(transcripts, sets, units=units)
+            return Annotated(frame, turn_frame(transcripts))
         return read_export(
-            file, sets, form, labels=meanings, annotator=annotator, units=units, offsets=offsets
+            file,
+            sets,
+            form,
+            labels=meanings,
+            annotator=annotator,
+            units=units,
+            offsets=offsets,
+            nested=nested,
         )
 
-    frames = together(partial(read, file) for file in files)
-    frame = pd.concat(frames, ignore_index=True).fillna("")
+    if figure is not None and units != "word":
+        raise click.UsageError(f"--figure counts words; give it without --units {units}")
+    annotated = together(partial(read, file) for file in files)
+    frame = pd.concat([part.nuggets for part in annotated], ignore_index=True).fillna("")
     # What is made can be scored; so a conversation that is in two files is refused.
-    nugget_table(frame, sets, name=", ".join(map(str, files)))
-    write({output: frame})
+    table = nugget_table(frame, sets, name=", ".join(map(str, files)))
+    tables: dict[Any, Any] = {output: frame}
+    if figure is not None:
+        turns = pd.concat([part.turns for part in annotated], ignore_index=True)
+        tables[figure] = _figure_of_conversations(table, turns, sets, figure)
+    write(tables)
+
+
+def _figure_of_conversations(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
+    """The nuggets of every conversation over its words, as the bytes of a file."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")  # no window is wanted
+    from equipoise_compendium.plots import rendered, use_style
+    from equipoise_compendium.plots.conversations import annotated_conversations
+
+    if not (table.level > 0).any():
+        raise click.UsageError("--figure: there is no relevant nugget to draw")
+    use_style()
+    drawing = annotated_conversations(table, turns, sets, named=any(table.names))
+    title = f"Nuggets of {len(table.conversations)} conversations"
+    return rendered(drawing, path.suffix.lower().lstrip("."), title)
 
 
 @click.command()

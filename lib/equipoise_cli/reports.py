@@ -179,7 +179,7 @@ def measures(names: tuple[str, ...]) -> None:
         _list_measures(catalogue.MEASURES)
         return
 
-    measure_of = {}
+    measure_of: dict[str, Any] = {}
     for measure in catalogue.MEASURES:
         # Some are declared together, and are asked for by the name of either.
         for name in re.split(", | and ", measure.name):

@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from equipoise.measures.agreement import (
     annotator_agreement,
     cohen_kappa,
     krippendorff_alpha,
+    many_annotators_agreement,
     unmatched_nuggets,
 )
 from equipoise.measures.annotator_pairs import AnnotatorPair
@@ -93,6 +95,19 @@ def test_alpha_of_memberships_is_the_plain_loop(seed: int, annotators: int, kind
 
     expected = plain_alpha(labels, half if kind == "nominal" else earth_mover)
     assert krippendorff_alpha(labels, kind) == pytest.approx(expected, nan_ok=True)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from(["nominal", "ordinal"]))
+def test_alpha_is_that_of_the_package(seed: int, annotators: int, kind: Any) -> None:
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(0, 3, (annotators, 8)).astype(float)
+    labels[draw.random(labels.shape) < 0.3] = np.nan
+    paired = labels[:, (~np.isnan(labels)).sum(axis=0) > 1]
+    if len(np.unique(paired[~np.isnan(paired)])) < 2:
+        assert np.isnan(krippendorff_alpha(labels, kind))
+    else:
+        expected = krippendorff.alpha(labels, level_of_measurement=kind)
+        assert krippendorff_alpha(labels, kind) == pytest.approx(expected)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=12))
@@ -271,6 +286,64 @@ def test_coefficients_are_of_the_matched_nuggets() -> None:
         ["second", 1, 12],
     ]
     assert agreed.loc[("level", "alpha"), "low"] <= agreed.loc[("level", "alpha"), "high"]
+
+
+def test_one_unit_has_no_interval() -> None:
+    columns = ["run", "topic", "turn", "start", "end", "level", "SIZE", "KIND"]
+    rows = [("r", "t", 1, 2, 3, 2, "1 0 0", "1 0")]
+    table = nugget_table(pd.DataFrame(rows, columns=columns), SETS)
+    other = nugget_table(pd.DataFrame(rows, columns=columns).assign(level=1), SETS)
+    found = annotator_agreement(table, other, SETS, draws=20)
+    of_levels = found[(found["attribute"] == "level") & (found["units"] == 1)]
+    assert len(of_levels) == 3
+    assert of_levels["value"].notna().all()
+    assert of_levels[["low", "high"]].isna().all(axis=None)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 4))
+@settings(max_examples=25)
+def test_many_annotators_by_plain_loops(seed: int, annotators: int) -> None:
+    tables = {f"a{number}": drawn(seed + number) for number in range(annotators)}
+    found = many_annotators_agreement(tables, SETS, draws=5)
+    agreed = found[found["run"] == ""].set_index(["attribute", "measure"])["value"]
+
+    # A word is a unit: inside a relevant nugget or not, to the last that anybody has marked.
+    labels: list[list[float]] = []
+    for conversation in range(3):
+        marked = []
+        for table in tables.values():
+            words: set[int] = set()
+            for of, start, end, row in spans(table):
+                if of == conversation and table.level[row] > 0:
+                    words |= {*range(start, end + 1)}
+            marked.append(words)
+        last = max((max(words, default=0) for words in marked), default=0)
+        for word in range(1, last + 1):
+            labels.append([float(word in words) for words in marked])
+    expected = krippendorff_alpha(np.array(labels).T) if labels else np.nan
+    assert agreed["", "alpha, unitised"] == pytest.approx(expected, nan_ok=True)
+
+    if annotators == 2:
+        two = annotator_agreement(*tables.values(), SETS, draws=5)
+        expected_rows = two[two["run"] == ""].set_index(["attribute", "measure"])["value"]
+        for key in (("level", "alpha"), ("SIZE", "alpha"), ("KIND", "alpha")):
+            assert agreed[key] == pytest.approx(expected_rows[key], nan_ok=True)
+    scores = found[found["run"] != ""]
+    of_each = [pd.concat([gfrc(table, SETS), gfrc2(table, SETS)]) for table in tables.values()]
+    keys = ["run", "topic", "attribute", "measure"]
+    ends = pd.concat(of_each).groupby(keys)["value"].agg(["mean", "min", "max"])
+    compared = scores.set_index(keys)[["value", "low", "high"]].loc[ends.index]
+    assert compared.to_numpy() == pytest.approx(ends.to_numpy())
+
+
+def test_draws_of_very_many_nuggets_are_refused_before_the_work() -> None:
+    columns = ["run", "topic", "turn", "start", "end", "level", "SIZE", "KIND"]
+    start = np.arange(1, 4001)
+    frame = pd.DataFrame({"run": "r", "topic": "t", "turn": 1, "start": start, "end": start})
+    frame = frame.assign(level=1, SIZE="1 0 0", KIND="1 0")[columns]
+    table = nugget_table(frame, SETS)
+    with pytest.raises(ValueError, match=r"draws is 100,000, of 8,000 nuggets.* 12,500 or"):
+        annotator_agreement(table, table, SETS, draws=100_000)
 
 
 def test_conversations_of_one_annotator_are_left_out_and_said() -> None:

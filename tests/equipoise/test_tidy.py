@@ -396,7 +396,12 @@ def public(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stand in for ir_datasets with one test collection."""
     module: Any = ModuleType("ir_datasets")
     judged = SimpleNamespace(has_qrels=lambda: True, qrels_iter=lambda: iter(JUDGED_ROWS))
+
+    def without_network() -> Iterator[Any]:
+        raise RuntimeError("all download sources failed")
+
     module.load = {
+        "vaswani": SimpleNamespace(has_qrels=lambda: True, qrels_iter=without_network),
         "small/test": judged,
         "small": SimpleNamespace(has_qrels=lambda: False),
     }.__getitem__
@@ -409,6 +414,8 @@ def test_judgements_may_be_named(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(tidy_qrels("small/test"), tidy_qrels(QRELS))
     with pytest.raises(InputError, match="small: found a data set without qrels"):
         tidy_qrels("small")
+    with pytest.raises(InputError, match=r"vaswani: found qrels that ir_datasets cannot reach"):
+        tidy_qrels("vaswani")
     with pytest.raises(InputError, match="no file and no data set"):
         tidy_qrels("no/such")
     with pytest.raises(InputError, match=r"qrels.txt: found no such file"):

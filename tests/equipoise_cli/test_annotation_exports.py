@@ -19,7 +19,7 @@ from equipoise.attributes import AttributeSet
 from equipoise.loaders.transcripts import nugget_frame, parse_transcripts
 from equipoise.nuggets import nugget_table
 from equipoise.problems import InputError, Note
-from equipoise_cli.loaders.annotation_exports import read_export
+from equipoise_cli.loaders import annotation_exports
 
 SETS = {
     "SIZE": AttributeSet("SIZE", "nominal", ("large", "small"), np.ones(2)),
@@ -29,6 +29,11 @@ ONE = {"SIZE": SETS["SIZE"]}
 SAID = "Here: Searching for Bobby Fischer (1993), Queen of Katwe."
 TEXT = f"User: A film about chess?\nAssistant: {SAID}\nUser: More?\nAssistant: No."
 ROWS = [["1", "6", "9", "2", "1 0"], ["1", "11", "13", "1", "1/2 1/2"], ["2", "", "", "0", ""]]
+
+
+def read_export(*args: Any, **options: Any) -> pd.DataFrame:
+    """The nuggets of an export."""
+    return annotation_exports.read_export(*args, **options).nuggets
 
 
 def utf16(text: str, place: int) -> int:
@@ -344,7 +349,7 @@ def test_a_span_that_does_not_hold_is_refused(change: Any, said: str, tmp_path: 
     with pytest.raises(InputError) as error:
         read_export(written(tmp_path, [task([one])]), ONE)
     assert said in str(error.value)
-    assert "item 1, span" in str(error.value)
+    assert "item 1, task 7, annotation 5, region a, span" in str(error.value)
 
 
 def test_prose_that_looks_like_a_mark_opens_no_turn(tmp_path: Path) -> None:
@@ -436,7 +441,7 @@ def test_several_annotators_are_told_apart_and_tasks_without_one_are_counted(
         ValueError, match=r"annotations of a@b.c, 2; wanted one of them: --annotator"
     ):
         read_export(path, ONE)
-    with pytest.warns(Note, match="2 of 3 tasks are not annotated and left out"):
+    with pytest.warns(Note, match="2 of 3 tasks are not annotated by a@b.c and left out"):
         assert fields(read_export(path, ONE, annotator="a@b.c")) == ROWS
     with pytest.warns(Note, match="1 of 3 tasks"):
         frame = read_export(path, ONE, annotator="2")
@@ -495,3 +500,73 @@ def test_from_an_export_to_gfrc2_in_two_commands(
         "no such column"
         in called("nuggets", "d.jsonl", "--attributes", "sets.yaml", "--labels", "n.csv").stderr
     )
+
+
+# --- several annotators, spans within spans, figures ----------------------------------------------
+
+
+def three_annotators(tmp_path: Path) -> Path:
+    """An export, laid out for reading, of which the second annotator has a span within a span."""
+    content = task(region(TEXT, KATWE, "L2", "small"))
+    results = [
+        region(TEXT, f"{KATWE}", "L2", "small", name="b1"),
+        region(TEXT, "Katwe", "L1", "large", name="b2"),
+    ]
+    marked = region(TEXT, "Bobby Fischer", "L1", "large", name="c1")
+    content["annotations"] += [
+        {"id": 6, "completed_by": 2, "result": [*results[0], *results[1]]},
+        {"id": 8, "completed_by": 3, "result": region(TEXT, KATWE, "L1", "small") + marked},
+    ]
+    path = tmp_path / "three.json"
+    path.write_text(json.dumps([content | {"project": 3}], indent=2))
+    (tmp_path / "one.yaml").write_text(
+        "SIZE: {kind: nominal, groups: [large, small], target: uniform}\n"
+    )
+    return path
+
+
+def test_spans_within_spans_are_refused_by_name_or_chosen_of(tmp_path: Path) -> None:
+    path = three_annotators(tmp_path)
+    with pytest.raises(InputError) as error:
+        read_export(path, ONE, annotator="2")
+    said = str(error.value)
+    assert "project 3, task 7, annotation 6, region b2, span " in said
+    assert "within project 3, task 7, annotation 6, region b1, span" in said
+    for nested, words in (("outermost", ["11", "13"]), ("innermost", ["13", "13"])):
+        with pytest.warns(Note, match=f"1 spans that are not the {nested} are left out by 2"):
+            frame = read_export(path, ONE, annotator="2", nested=nested)
+        assert fields(frame)[0][1:3] == words
+    across = region(TEXT, "Queen of", "L1", "small") + region(TEXT, "of Katwe", "L1", "small")
+    with pytest.raises(InputError, match="over the end of"):
+        read_export(written(tmp_path, [task(across)]), ONE, nested="outermost")
+
+
+def test_one_command_from_an_export_to_agreement(tmp_path: Path) -> None:
+    path = three_annotators(tmp_path)
+    words = ["agreement", str(path), "--attributes", str(tmp_path / "one.yaml"), "--draws", "9"]
+    result = called(*words, "--nested", "outermost")
+    assert result.exit_code == 0, result.output
+    assert "annotators: 1, 2, 3" in result.stderr
+    assert ",,,nuggets found by several,1,,,2" in result.stdout
+    assert re.search("^mine,T1,,GFRC2,.*,3$", result.stdout, re.MULTILINE)
+    one = tmp_path / "alone.json"
+    one.write_text(json.dumps([task(region(TEXT, KATWE, "L2", "small"))]))
+    alone = called("agreement", str(one), *words[2:])
+    assert alone.exit_code == 2
+    assert f"{one}: annotations of 1 alone" in alone.stderr
+
+
+def test_the_nuggets_of_an_export_are_drawn_with_its_turns(tmp_path: Path) -> None:
+    path, figure = three_annotators(tmp_path), tmp_path / "f.svg"
+    words = ["nuggets", str(path), "--attributes", str(tmp_path / "one.yaml"), "--annotator", "3"]
+    result = called(*words, "-o", str(tmp_path / "n.csv"), "--figure", str(figure))
+    assert result.exit_code == 0, result.output
+    assert b"<svg" in figure.read_bytes()[:500]
+    annotated = annotation_exports.read_export(path, ONE, annotator="3")
+    assert annotated.turns[["turn", "speaker", "start", "end"]].to_numpy().tolist() == [
+        [1, "user", 1, 4],
+        [1, "system", 5, 13],
+        [2, "user", 14, 14],
+        [2, "system", 15, 15],
+    ]
+    assert "--units" in called(*words, "--units", "character", "--figure", str(figure)).stderr

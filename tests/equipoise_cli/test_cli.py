@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from bad_calls import commands
 from commands import called as run
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
@@ -188,3 +189,34 @@ def test_data_list_and_unknown_items() -> None:
     assert any(line.startswith("fairweb ") for line in result.output.splitlines())
     result = run("data", "verify", "nothing")
     assert (result.exit_code, "there are" in result.output) == (2, True)
+
+
+def test_no_summary_of_a_command_is_cut() -> None:
+    for words in ([], ["score"], ["data"]):
+        text = " ".join(run(*words, "--help").output.split())
+        assert "..." not in text.replace("ARGS]...", "")
+        for path, command in commands():
+            if [*path[:-1]] == words:
+                summary = command.get_short_help_str(limit=1000)
+                assert f"{path[-1]} {summary}" in text.replace("RO- Crate", "RO-Crate").replace(
+                    "one- way", "one-way"
+                )
+                assert len(summary) <= 100, path
+
+
+def test_options_stand_under_headings() -> None:
+    text = run("score", "gfr", "--help").output
+    headings = ["Input:", "Measure:", "Statistics:", "Statistics, with --intervals:", "Output:"]
+    places = [text.index(f"\n{heading}\n") for heading in headings]
+    assert places == sorted(places)
+    parts = dict(zip(headings, (text[start:] for start in places), strict=True))
+    for option, heading, next_heading in (
+        ("--qrels", "Input:", "Measure:"),
+        ("--cutoff", "Measure:", "Statistics:"),
+        ("--resamples", "Statistics, with --intervals:", "Output:"),
+        ("--force", "Output:", "Other:"),
+    ):
+        part = parts[heading].partition(f"\n{next_heading}\n")[0]
+        assert f"\n  {option} " in part or f", {option}" in part
+    # A command without resampling has no option of it.
+    assert "--resamples" not in run("score", "tree", "--help").output

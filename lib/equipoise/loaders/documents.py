@@ -28,7 +28,7 @@ from equipoise.files import (
     read_chunks,
     unpacked_name,
 )
-from equipoise.problems import Problems, refused
+from equipoise.problems import Problems, refused, shown
 
 MOST_PROBLEMS = 100
 """Problems after which reading a file stops."""
@@ -185,7 +185,7 @@ def _table(ids: Any, texts: Any) -> pd.DataFrame:
     return pa.table([ids, texts], names=["document", "text"]).to_pandas().astype("str")
 
 
-def data_set(name: str, part: str) -> Any:
+def _data_set(name: str, part: str) -> Any:
     """A data set that ir_datasets knows by this name, which has ``docs``, or ``qrels``."""
     try:
         import ir_datasets
@@ -202,8 +202,19 @@ def data_set(name: str, part: str) -> Any:
     return dataset
 
 
+def data_set_items(name: str, part: str) -> Iterator[Any]:
+    """The ``docs`` or the ``qrels`` of a data set of ir_datasets, which may fetch them first."""
+    items = getattr(_data_set(name, part), f"{part}_iter")
+    try:
+        yield from items()
+    except (OSError, RuntimeError) as error:
+        found = f"{part} that ir_datasets cannot reach ({shown(str(error))})"
+        expected = "a network, or a file of your own"
+        raise refused(name, found, expected) from error
+
+
 def _stream_ir_datasets(name: str) -> Iterator[tuple[str, str]]:
-    for document in data_set(name, "docs").docs_iter():
+    for document in data_set_items(name, "docs"):
         field = next((field for field in _TEXT_KEYS if hasattr(document, field)), None)
         text = document.default_text() if field is None else getattr(document, field)
         yield str(document.doc_id), str(text)

@@ -12,29 +12,35 @@ of Agreement for Nominal Scales.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.attributes import AttributeSet
 from equipoise.declare import checked, measure
 from equipoise.measures.annotator_pairs import AnnotatorPair
+from equipoise.measures.annotator_units import inside_words, units_of
 from equipoise.measures.gfrc import GAINS, gfrc
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import NuggetTable
+from equipoise.problems import Note
+from equipoise.statistics.intervals import percentile_interval
 
 _declared = partial(
     measure, family="Annotators", range="-1 to 1", ideal="1", direction="higher is better"
 )
 _COLUMNS = ["run", "topic", "attribute", "measure", "value", "low", "high", "first", "second"]
 _COLUMNS += ["units"]
+_MOST_DRAWN = 100_000_000
+"""Nuggets of all draws, of which a million take some seconds."""
 _ROWS = 2_000_000
 """Nuggets of mixtures that are scored at a time: memory is bounded by these."""
 
@@ -50,14 +56,19 @@ def _distances(values: Floats, counts: Floats, kind: str) -> Floats:
     return moved
 
 
-def _alpha(labels: Integers, values: Floats, kind: str) -> float:
-    """Alpha of codes, shaped (annotators, units), of rows of ``values``; -1 for none."""
-    paired = labels[:, (labels >= 0).sum(axis=0) >= 2]
-    is_code = paired[..., None] == np.arange(len(values))
+def _alpha(labels: Integers, values: Floats, kind: str, weights: ArrayLike = 1.0) -> float:
+    """Alpha of codes, shaped (annotators, units), of rows of ``values``; -1 for none.
+
+    ``weights`` say how often each unit is there.
+    """
+    is_paired = (labels >= 0).sum(axis=0) >= 2
+    weights_of_paired = np.broadcast_to(weights, labels.shape[1])[is_paired]
+    is_code = labels[:, is_paired, None] == np.arange(len(values))
     n_labels = is_code.sum(axis=0).astype(np.float64)  # (units, codes)
-    weights = 1 / (n_labels.sum(axis=1) - 1)
+    pair_weights = weights_of_paired / (n_labels.sum(axis=1) - 1)
     # o_ck: every label of a unit meets the others of that unit, and not itself.
-    coincidences = (n_labels * weights[:, None]).T @ n_labels - np.diag(weights @ n_labels)
+    coincidences = (n_labels * pair_weights[:, None]).T @ n_labels
+    coincidences -= np.diag(pair_weights @ n_labels)
     totals = coincidences.sum(axis=1)
     distance = _distances(values, totals @ values, kind)
     expected = totals @ distance @ totals
@@ -112,19 +123,25 @@ def krippendorff_alpha(labels: ArrayLike, kind: Literal["nominal", "ordinal"] = 
     >>> round(krippendorff_alpha([first, second]), 3)
     0.095
     """
-    values_of_units = np.asarray(labels, dtype=np.float64)
+    codes, distinct = _coded(np.asarray(labels, dtype=np.float64))
+    return _alpha(codes, distinct, kind)
+
+
+def _coded(values_of_units: Floats) -> tuple[Integers, Floats]:
+    """Labels as codes, shaped (annotators, units), -1 for none; and what each code stands for."""
     if values_of_units.ndim not in (2, 3) or values_of_units.shape[0] < 2:
         raise ValueError(
             f"labels of two annotators or more are wanted, found the shape {values_of_units.shape}"
         )
     shape = values_of_units.shape[:2]  # (annotators, units)
-    is_labelled = ~np.isnan(values_of_units.reshape(*shape, -1)).any(axis=-1)
+    is_number: Booleans = ~np.isnan(values_of_units)
+    is_labelled = is_number if values_of_units.ndim == 2 else np.all(is_number, axis=-1)
     codes = np.full(shape, -1)
     distinct, code = np.unique(values_of_units[is_labelled], axis=0, return_inverse=True)
     codes[is_labelled] = code.ravel()
     if values_of_units.ndim == 2:
         distinct = np.eye(len(distinct))  # each label is a category of its own
-    return _alpha(codes, distinct, kind)
+    return codes, distinct
 
 
 @_declared("Cohen's kappa", sources=("cohen1960",))
@@ -180,6 +197,10 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
 # --- nuggets --------------------------------------------------------------------------------------
 
 
+Coefficient = Callable[[Integers, Any], float]
+"""Of codes, shaped (annotators, units), and how often each unit is there."""
+
+
 @dataclass(frozen=True)
 class _Bootstrap:
     """Percentile intervals of coefficients, resampling units (nuggets)."""
@@ -188,43 +209,50 @@ class _Bootstrap:
     level: float
     seed: int
 
-    def interval(
-        self, coefficient: Callable[[NDArray[Any]], float], labels: NDArray[Any]
-    ) -> tuple[float, float]:
-        """Interval of a coefficient of labels, shaped (annotators, units, ...)."""
-        n_units = labels.shape[1]
+    def interval(self, coefficient: Coefficient, codes: Integers) -> tuple[float, float]:
+        """Interval of a coefficient; NaN for one unit, which tells nothing of others."""
+        n_units = codes.shape[1]
+        if n_units < 2:
+            return np.nan, np.nan
+        # Units that are labelled alike are one: a resample says how often it is there.
+        patterns, counts = np.unique(codes, axis=1, return_counts=True)
         rng = np.random.default_rng(self.seed)
         samples = np.empty(self.resamples)
         for i in range(self.resamples):
-            drawn_units = rng.integers(n_units, size=n_units)
-            samples[i] = coefficient(labels[:, drawn_units])
-
+            weights = rng.multinomial(n_units, counts / n_units)
+            samples[i] = coefficient(patterns, weights)
         # A resample in which all labels are equal has no coefficient.
-        defined = samples[~np.isnan(samples)]
-        if defined.size == 0:
-            return np.nan, np.nan
-        low, high = np.quantile(defined, [(1 - self.level) / 2, (1 + self.level) / 2])
-        return float(low), float(high)
+        return percentile_interval(samples, self.level)
 
 
-def _kappa(labels: NDArray[Any]) -> float:
-    """Kappa of labels shaped (two annotators, units)."""
-    return cohen_kappa(labels[0], labels[1])
+def _kappa(codes: Integers, weights: ArrayLike = 1) -> float:
+    """Kappa of codes, shaped (two annotators, units), each unit as often as its weight."""
+    counts = np.broadcast_to(weights, codes.shape[1])
+    return cohen_kappa(np.repeat(codes[0], counts), np.repeat(codes[1], counts))
 
 
 def _coefficient_row(
-    attribute: str,
-    name: str,
-    coefficient: Callable[[NDArray[Any]], float],
-    labels: NDArray[Any],
-    bootstrap: _Bootstrap,
+    attribute: str, name: str, coefficient: Coefficient, codes: Integers, bootstrap: _Bootstrap
 ) -> dict[str, Any]:
-    """A coefficient of labels, shaped (annotators, units, ...), with its interval over units."""
-    row = {"attribute": attribute, "measure": name, "units": labels.shape[1]}
-    if labels.shape[1] == 0:
+    """A coefficient of codes, shaped (annotators, units), with its interval over units."""
+    row = {"attribute": attribute, "measure": name, "units": codes.shape[1]}
+    if codes.shape[1] == 0:
         return row | {"value": np.nan}
-    low, high = bootstrap.interval(coefficient, labels)
-    return row | {"value": coefficient(labels), "low": low, "high": high}
+    low, high = bootstrap.interval(coefficient, codes)
+    return row | {"value": coefficient(codes, 1), "low": low, "high": high}
+
+
+def _alpha_row(
+    attribute: str, name: str, labels: Floats, kind: str, bootstrap: _Bootstrap
+) -> dict[str, Any]:
+    """Alpha of labels, shaped (annotators, units) or (annotators, units, categories)."""
+    codes, distinct = _coded(labels)
+
+    def coefficient(codes_of_units: Integers, weights: Any) -> float:
+        return _alpha(codes_of_units, distinct, kind, weights)
+
+    is_paired = (codes >= 0).sum(axis=0) >= 2
+    return _coefficient_row(attribute, name, coefficient, codes[:, is_paired], bootstrap)
 
 
 def _count_rows(n_matched: int, n_first: int, n_second: int) -> list[dict[str, Any]]:
@@ -246,11 +274,13 @@ def _level_rows(
     unmatched[0, : len(alone_first)] = alone_first
     unmatched[1, len(alone_first) :] = alone_second
     with_unmatched = np.concatenate([levels, unmatched], axis=1)
-    alpha = partial(krippendorff_alpha, kind="ordinal")
+    unmatched_name = "alpha, unmatched as level 0"
     return [
-        _coefficient_row("level", "alpha", alpha, levels, bootstrap),
+        _alpha_row("level", "alpha", levels.astype(np.float64), "ordinal", bootstrap),
         _coefficient_row("level", "kappa", _kappa, levels, bootstrap),
-        _coefficient_row("level", "alpha, unmatched as level 0", alpha, with_unmatched, bootstrap),
+        _alpha_row(
+            "level", unmatched_name, with_unmatched.astype(np.float64), "ordinal", bootstrap
+        ),
     ]
 
 
@@ -258,14 +288,11 @@ def _attribute_rows(
     attribute: AttributeSet, vectors: Floats, bootstrap: _Bootstrap
 ) -> list[dict[str, Any]]:
     """Alpha and kappa of group memberships, shaped (annotators, nuggets, groups)."""
-    alpha = partial(krippendorff_alpha, kind=attribute.kind)
     # Kappa takes each different vector as one label.
-    flat = vectors.reshape(-1, len(attribute.groups))
-    _, labels = np.unique(flat, axis=0, return_inverse=True)
-    labels = labels.reshape(2, -1)
+    codes, _ = _coded(vectors)
     return [
-        _coefficient_row(attribute.name, "alpha", alpha, vectors, bootstrap),
-        _coefficient_row(attribute.name, "kappa", _kappa, labels, bootstrap),
+        _alpha_row(attribute.name, "alpha", vectors, attribute.kind, bootstrap),
+        _coefficient_row(attribute.name, "kappa", _kappa, codes, bootstrap),
     ]
 
 
@@ -289,7 +316,25 @@ def _agreement_table(
         vectors_of_second = second_table.memberships[name][matched_second[relevant]]
         vectors = np.stack([vectors_of_first, vectors_of_second])
         rows += _attribute_rows(attribute, vectors, bootstrap)
+    rows.append(_unitised_row([first_table, second_table], bootstrap))
     return pd.DataFrame(rows).assign(run="", topic="").fillna({"attribute": ""})
+
+
+def _unitised_row(tables: Sequence[NuggetTable], bootstrap: _Bootstrap) -> dict[str, Any]:
+    """Alpha of words, inside a relevant nugget or not, with its interval over conversations."""
+    codes, lengths, conversation = inside_words(tables)
+    n_conversations = int(conversation.max(initial=-1)) + 1
+    row = {"attribute": "", "measure": "alpha, unitised", "units": n_conversations}
+    value = _alpha(codes, np.eye(2), "nominal", lengths)
+    if n_conversations < 2:
+        return row | {"value": value}
+    rng = np.random.default_rng(bootstrap.seed)
+    samples = np.empty(bootstrap.resamples)
+    for i in range(bootstrap.resamples):
+        times = rng.multinomial(n_conversations, np.full(n_conversations, 1 / n_conversations))
+        samples[i] = _alpha(codes, np.eye(2), "nominal", lengths * times[conversation])
+    low, high = percentile_interval(samples, bootstrap.level)
+    return row | {"value": value, "low": low, "high": high}
 
 
 def _drawn_scores(
@@ -340,6 +385,10 @@ def annotator_agreement(
     where they differ is as one of them has it, by the toss of a coin.
     """
     pair = AnnotatorPair(first, second)
+    if draws * pair.n_nuggets > _MOST_DRAWN:
+        fewer = max(_MOST_DRAWN // pair.n_nuggets, 1)
+        found = f"draws is {draws:,}, of {pair.n_nuggets:,} nuggets"
+        raise ValueError(f"{found}, which takes very long; wanted {fewer:,} or fewer")
     agreement = _agreement_table(pair, attributes, _Bootstrap(draws, level, seed))
 
     # One toss for each place where they may differ; the first two draws are the annotators' own.
@@ -353,6 +402,60 @@ def annotator_agreement(
     ).sort_values(["run", "topic"], kind="stable")
     table = pd.concat([agreement, scores], ignore_index=True)
     return table.reindex(columns=_COLUMNS).astype({"units": "Int64"})
+
+
+@checked
+def many_annotators_agreement(
+    annotations: Mapping[str, NuggetTable],
+    attributes: Mapping[str, AttributeSet],
+    *,
+    gains: options.Gains = GAINS,
+    max_level: options.MaxLevel = 2,
+    level: options.Level = 0.95,
+    draws: options.Draws = 999,
+    seed: options.Seed = 0,
+) -> pd.DataFrame:
+    """How well any number of annotators agree, and what their differences do to every score.
+
+    ``annotations``: the nuggets of each annotator by name. Nuggets are matched two annotators at a
+    time, as `annotator_agreement` does, and a unit is all that are matched with one another.
+    Returns ``run, topic, attribute, measure, value, low, high, units``: rows without a run have
+    alpha of the levels, of levels with 0 where an annotator of the conversation has no such nugget,
+    of groups, and of words (``alpha, unitised``), with intervals over units, or conversations.
+    Rows of a conversation have the mean of each score over the annotators, and in low and high the
+    lowest and the highest of them; ``units`` is how many have annotated it.
+    """
+    tables = list(annotations.values())
+    bootstrap = _Bootstrap(draws, level, seed)
+    units = units_of(tables, attributes)
+    n_found = (~np.isnan(units.levels)).sum(axis=0)
+    rows: list[dict[str, Any]] = []
+    for name, count in (("by one", (n_found == 1).sum()), ("by several", (n_found > 1).sum())):
+        rows.append({"measure": f"nuggets found {name}", "value": count, "units": len(n_found)})
+    unmatched_name = "alpha, unmatched as level 0"
+    rows.append(_alpha_row("level", "alpha", units.levels, "ordinal", bootstrap))
+    rows.append(_alpha_row("level", unmatched_name, units.levels_or_0, "ordinal", bootstrap))
+    for name, attribute in attributes.items():
+        vectors = units.memberships[name]
+        rows.append(_alpha_row(name, "alpha", vectors, attribute.kind, bootstrap))
+    rows.append(_unitised_row(tables, bootstrap))
+    agreement = pd.DataFrame(rows).assign(run="", topic="").fillna({"attribute": ""})
+
+    scores = []
+    for table in tables:
+        scores.append(gfrc(table, attributes, gains=gains, max_level=max_level))
+        scores.append(gfrc2(table, attributes))
+    keys = ["run", "topic", "attribute", "measure"]
+    by_score = pd.concat(scores).groupby(keys, sort=False)["value"]
+    ends = by_score.agg(value="mean", low="min", high="max", units="size").reset_index()
+    n_alone = ends.loc[ends["units"] == 1, ["run", "topic"]].drop_duplicates().shape[0]
+    if n_alone:
+        note = f"{n_alone} conversations have one annotator alone, whose scores have no width"
+        warnings.warn(note, Note, stacklevel=2)
+    ends = ends.sort_values(["run", "topic"], kind="stable")
+    table_of_all = pd.concat([agreement, ends], ignore_index=True)
+    columns = [name for name in _COLUMNS if name not in ("first", "second")]
+    return table_of_all.reindex(columns=columns).astype({"units": "Int64"})
 
 
 def unmatched_nuggets(first: NuggetTable, second: NuggetTable) -> pd.DataFrame:

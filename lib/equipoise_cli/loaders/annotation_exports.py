@@ -25,8 +25,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ from equipoise.declare import checked
 from equipoise.files import BOM, head
 from equipoise.loaders.objects import Item, first_value, read_objects, recognise
 from equipoise.loaders.transcripts import run_of
-from equipoise.options import Offsets, Units
+from equipoise.options import Nested, Offsets, Units
 from equipoise.problems import Note, Problems, listed, shown
 from equipoise_cli.loaders.annotation_formats import (
     KNOWN,
@@ -62,13 +64,23 @@ _SIDES = {"system": "system", "s": "system", "u": "user"}
 """Of authors who are others, or none, in chats."""
 
 
+@dataclass(frozen=True)
+class _Marked:
+    """A span of an utterance: first and last place, what is noted, and how an error calls it."""
+
+    start: int
+    end: int
+    row: dict[str, str]
+    name: str
+
+
 @dataclass
 class _Utterance:
-    """What one side says, and the spans there: first and last place, and what is noted."""
+    """What one side says, and the spans there."""
 
     side: str
     text: str
-    spans: list[tuple[int, int, dict[str, str]]] = field(default_factory=list)
+    spans: list[_Marked] = field(default_factory=list)
 
 
 @dataclass
@@ -229,9 +241,9 @@ def _is_quoted_exactly(text: str, span: Span, offsets: str) -> bool:
 class _Reader:
     """Takes the tasks of an export into conversations."""
 
-    def __init__(self, path: str | Path, meaning: Meaning, offsets: str) -> None:
-        self.path, self.meaning, self.offsets = path, meaning, offsets
-        self.problems = Problems()
+    def __init__(self, path: str | Path, meaning: Meaning, offsets: str, nested: str) -> None:
+        self.path, self.meaning, self.offsets, self.nested = path, meaning, offsets, nested
+        self.problems, self.n_left_out = Problems(), 0
         # By run and topic: the turn that each task begins with, and its utterances.
         self.conversations: dict[tuple[str, str], list[tuple[int, list[_Utterance]]]] = {}
 
@@ -242,6 +254,8 @@ class _Reader:
         for span in spans:
             self._add_span(item, task, span, offsets)
         utterances = task.utterances
+        for utterance in utterances:
+            utterance.spans = self._without_overlaps(item, utterance.spans)
         turn = int(data["turn"]) if str(data.get("turn", "")).isdecimal() else None
         user_text = first_value(data, ("user", "utterance", "question"), str)
         if turn is not None and user_text:
@@ -262,10 +276,11 @@ class _Reader:
         """Put a span and what its labels mean into its utterance, or tell what is wrong."""
         if span.start is None and span.first_part is None:
             problem = f"label {shown(span.labels[0][1])} of no place"
-            item.wrong(self.problems, "", problem, "start, end and label")
+            item.wrong(self.problems, _place_in_tool(item, span), problem, "start, end and label")
             return
         quote = f" {shown(span.quote)}" if span.quote else ""
         where = f"span {shown(span.start)[1:-1]}-{shown(span.end)[1:-1]}{quote}"
+        where = f"{_place_in_tool(item, span)}, {where}".removeprefix(", ")
         place = _place_of_span(task.text_of(span.first_part), span, offsets)
         if span.first_part != span.last_part:
             expected = "a span of one turn whose text is what it quotes"
@@ -294,7 +309,31 @@ class _Reader:
             item.wrong(self.problems, where, f"{error} (labels: {labels})", expected)
             return
         start += len(text) - len(text.lstrip())
-        utterance.spans.append((start, start + len(text.strip()), row))
+        utterance.spans.append(_Marked(start, start + len(text.strip()), row, where))
+
+    def _without_overlaps(self, item: Item, spans: list[_Marked]) -> list[_Marked]:
+        """Spans that share no letter: of those within one another the outermost or innermost."""
+        remaining: list[_Marked] = []
+        open_spans: list[_Marked] = []  # each within the one before
+        for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+            while open_spans and open_spans[-1].end <= span.start:
+                open_spans.pop()
+            if open_spans:
+                outer = open_spans[-1]
+                is_nested = span.end <= outer.end
+                if self.nested == "refuse" or not is_nested:
+                    relation = "within" if is_nested else "over the end of"
+                    expected = "spans that share no letter"
+                    if is_nested:
+                        expected += ", or --nested outermost or innermost"
+                    item.wrong(self.problems, span.name, f"{relation} {outer.name}", expected)
+                elif self.nested == "innermost" and outer in remaining:
+                    remaining.remove(outer)
+                self.n_left_out += 1
+            if not open_spans or self.nested != "outermost":
+                remaining.append(span)
+            open_spans.append(span)
+        return remaining
 
     def _text_at(self, task: _Task, span: Span, offsets: str) -> str:
         """What stands in the place of a span, whatever it quotes."""
@@ -331,13 +370,25 @@ class _Reader:
             return (exact or fitting)[-1]
         return "characters" if n_fitting["characters"] > n_fitting["utf-16"] else "utf-16"
 
+    def _utterances(self) -> Iterator[tuple[str, str, list[_Utterance]]]:
+        """Run, topic and utterances of each conversation, its turns in their order."""
+        for (run, topic), tasks in self.conversations.items():
+            utterances: list[_Utterance] = []
+            for _, utterances_of_task in sorted(tasks, key=lambda task: task[0]):
+                utterances += utterances_of_task
+            yield run, topic, utterances
+
+    def turns(self, units: str) -> pd.DataFrame:
+        """Turn boundaries: run, topic, turn, speaker, and first and last word, start and end."""
+        rows = []
+        for run, topic, utterances in self._utterances():
+            rows += [{"run": run, "topic": topic, **turn} for turn in _turns_of(utterances, units)]
+        return pd.DataFrame(rows, columns=["run", "topic", "turn", "speaker", "start", "end"])
+
     def rows(self, units: str) -> list[dict[str, str]]:
         """Rows of a nugget table, positions counted in the whole conversation."""
         rows: list[dict[str, str]] = []
-        for (run, topic), tasks in self.conversations.items():
-            utterances = []
-            for _, utterances_of_task in sorted(tasks, key=lambda task: task[0]):
-                utterances += utterances_of_task
+        for run, topic, utterances in self._utterances():
             for number, nuggets in enumerate(_nuggets_by_turn(utterances, units), start=1):
                 turn_key = {"run": run, "topic": topic, "turn": str(number)}
                 # A turn without nuggets is there all the same.
@@ -364,9 +415,41 @@ def _ways_differ(pairs: list[tuple[str, Span]]) -> bool:
     return False
 
 
+def _unit(units: str) -> re.Pattern[str]:
+    """What positions count: words, or characters other than white space."""
+    return re.compile(r"\S" if units.endswith("character") else r"\S+")
+
+
+def _turns_of(utterances: list[_Utterance], units: str) -> list[dict[str, Any]]:
+    """Boundaries of the turns of a conversation, as `turn_frame` has them."""
+    turns: list[dict[str, Any]] = []
+    offset = n_answers = 0
+    for side, utterances_in_a_row in groupby(utterances, attrgetter("side")):
+        text = "\n".join(utterance.text for utterance in utterances_in_a_row)
+        number = n_answers + 1
+        n_answers += side == "system"
+        if side == "user" and units.startswith("system"):
+            continue  # nothing of it is counted
+        end = offset + len(_unit(units).findall(text))
+        turns.append({"turn": number, "speaker": side, "start": offset + 1, "end": end})
+        offset = end
+    return turns
+
+
+def _place_in_tool(item: Item, span: Span) -> str:
+    """Where a span is, by the ids that the annotation tool shows."""
+    ids = {
+        "project": item.content.get("project"),
+        "task": item.content.get("id"),
+        "annotation": span.annotation,
+        "region": span.region,
+    }
+    return ", ".join(f"{name} {shown(str(id_))[1:-1]}" for name, id_ in ids.items() if id_)
+
+
 def _nuggets_by_turn(utterances: list[_Utterance], units: str) -> list[list[dict[str, str]]]:
     """The nuggets of each system turn of a conversation; what one side says in a row is a turn."""
-    unit = re.compile(r"\S" if units.endswith("character") else r"\S+")
+    unit = _unit(units)
     turns: list[list[dict[str, str]]] = []
     offset, side_before = 0, ""
     for utterance in utterances:
@@ -376,12 +459,12 @@ def _nuggets_by_turn(utterances: list[_Utterance], units: str) -> list[list[dict
         if utterance.side == "user" and units.startswith("system"):
             continue
         places = [match.span() for match in unit.finditer(utterance.text)]
-        for start, end, row in sorted(utterance.spans, key=lambda span: span[:2]):
+        for span in utterance.spans:
             inside = []
             for number, (unit_start, unit_end) in enumerate(places, start=offset + 1):
-                if unit_start < end and unit_end > start:
+                if unit_start < span.end and unit_end > span.start:
                     inside.append(number)
-            turns[-1].append({"start": str(inside[0]), "end": str(inside[-1]), **row})
+            turns[-1].append({"start": str(inside[0]), "end": str(inside[-1]), **span.row})
         offset += len(places)
     return turns
 
@@ -392,6 +475,14 @@ def _nuggets_by_turn(utterances: list[_Utterance], units: str) -> list[list[dict
 def is_export(path: Path) -> bool:
     """Whether a file begins as JSON does."""
     return head(path).removeprefix(BOM).lstrip().startswith((b"{", b"["))
+
+
+def is_annotated(path: Path) -> bool:
+    """Whether a file is an export, and no nugget table in JSON Lines."""
+    if not is_export(path):
+        return False
+    items = read_objects(path)
+    return any(is_task(item.content) for item in items[:1] for is_task in KNOWN.values())
 
 
 def _data_of(content: dict[str, Any]) -> dict[str, Any]:
@@ -413,6 +504,98 @@ def _chosen_annotator(path: str | Path, names: list[str], annotator: str | None)
     raise ValueError(f"{path} has annotations of {listed(names) or 'nobody'}; {expected}")
 
 
+@dataclass(frozen=True)
+class Annotated:
+    """What an annotator has said: the frame of a nugget table, and the turns of conversations."""
+
+    nuggets: pd.DataFrame
+    turns: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class _Export:
+    """The tasks of an export with the spans of each annotator."""
+
+    path: str | Path
+    tasks: list[tuple[Item, dict[str, list[Span]]]]
+
+    @property
+    def annotators(self) -> list[str]:
+        """Names of the annotators, as the file has them."""
+        return list(dict.fromkeys(name for _, spans_of in self.tasks for name in spans_of))
+
+    def annotated_by(self, name: str, reader: _Reader, units: str) -> Annotated:
+        """What one of them has said; tasks without an annotation of theirs are counted."""
+        n_without = 0
+        for item, spans_of in self.tasks:
+            if name in spans_of:
+                reader.add(item, _data_of(item.content), spans_of[name])
+            else:
+                n_without += 1
+        by = f" by {name}" if len(self.annotators) > 1 else ""
+        if n_without:
+            note = f"{n_without} of {len(self.tasks)} tasks are not annotated{by} and left out"
+            warnings.warn(f"{self.path}: {note}", Note, stacklevel=4)
+        if reader.meaning.unknown:
+            note = "labels that name neither a level nor a group (see --labels)"
+            unknown = listed(sorted(reader.meaning.unknown))
+            warnings.warn(f"{self.path}: {note}: {unknown}", Note, stacklevel=4)
+        reader.problems.refuse()
+        if reader.n_left_out:
+            note = f"{reader.n_left_out} spans that are not the {reader.nested} are left out{by}"
+            warnings.warn(f"{self.path}: {note}", Note, stacklevel=4)
+        columns = [*CORE_COLUMNS, "entity", *reader.meaning.names]
+        frame = pd.DataFrame(reader.rows(units), columns=columns, dtype="str").fillna("")
+        if not frame["entity"].ne("").any():
+            frame = frame.drop(columns="entity")
+        return Annotated(frame, reader.turns(units))
+
+
+def _read_tasks(path: str | Path, form: str) -> _Export:
+    items = read_objects(path)
+    if form == "auto":
+        form = recognise(items, KNOWN, ("transcript",))
+    spans_of_task = studio if form == "label-studio" else doccano
+    problems = Problems()
+    tasks = []
+    for item in items:
+        wrong_parts = list(studio_problems(item.content)) if form == "label-studio" else []
+        for place, problem, expected in wrong_parts:
+            item.wrong(problems, place, problem, expected)
+        if wrong_parts:
+            continue
+        if KNOWN[form](item.content):
+            # A line of a file that is laid out for reading tells less than the id of the task.
+            if form == "label-studio" and "id" in item.content:
+                item = replace(item, line=None)
+            tasks.append((item, spans_of_task(item.content)))
+        else:
+            problem = f"an object with {listed(item.content) or 'nothing'}"
+            item.wrong(problems, "", problem, f"a task of {form}")
+    problems.refuse()
+    return _Export(path, tasks)
+
+
+@checked
+def read_annotators(
+    path: str | Path,
+    attributes: Mapping[str, AttributeSet],
+    form: str = "auto",
+    *,
+    labels: pd.DataFrame | None = None,
+    units: Units = "word",
+    offsets: Offsets = "auto",
+    nested: Nested = "refuse",
+) -> dict[str, Annotated]:
+    """What each annotator of an export has said, by name; arguments as in `read_export`."""
+    export = _read_tasks(path, form)
+    annotated = {}
+    for name in export.annotators:
+        reader = _Reader(path, Meaning(attributes, labels), offsets, nested)
+        annotated[name] = export.annotated_by(name, reader, units)
+    return annotated
+
+
 @checked
 def read_export(
     path: str | Path,
@@ -423,48 +606,15 @@ def read_export(
     annotator: str | None = None,
     units: Units = "word",
     offsets: Offsets = "auto",
-) -> pd.DataFrame:
-    """The frame of a nugget table from an export, all fields text.
+    nested: Nested = "refuse",
+) -> Annotated:
+    """The frame of a nugget table from an export, all fields text, and the turns.
 
     ``form``: label-studio, doccano, or auto. ``labels``: what labels mean, columns label, level,
     entity and the sets. ``annotator``: whose annotations, where several have annotated; their names
     are those of the file. Tasks that this annotator has not annotated are left out and counted.
     """
-    items = read_objects(path)
-    if form == "auto":
-        form = recognise(items, KNOWN, ("transcript",))
-    spans_of_task = studio if form == "label-studio" else doccano
-    reader = _Reader(path, Meaning(attributes, labels), offsets)
-    tasks = []
-    for item in items:
-        if form == "label-studio":
-            wrong_parts = list(studio_problems(item.content))
-            for place, problem, expected in wrong_parts:
-                item.wrong(reader.problems, place, problem, expected)
-            if wrong_parts:
-                continue
-        if KNOWN[form](item.content):
-            tasks.append((item, spans_of_task(item.content)))
-        else:
-            problem = f"an object with {listed(item.content) or 'nothing'}"
-            item.wrong(reader.problems, "", problem, f"a task of {form}")
-    reader.problems.refuse()
-    annotators = list(dict.fromkeys(name for _, spans_of in tasks for name in spans_of))
-    chosen = _chosen_annotator(path, annotators, annotator)
-    n_without = 0
-    for item, spans_of in tasks:
-        if chosen in spans_of:
-            reader.add(item, _data_of(item.content), spans_of[chosen])
-        else:
-            n_without += 1
-    if n_without:
-        note = f"{path}: {n_without} of {len(tasks)} tasks are not annotated and left out"
-        warnings.warn(note, Note, stacklevel=3)
-    if reader.meaning.unknown:
-        note = "labels that name neither a level nor a group (see --labels)"
-        unknown = listed(sorted(reader.meaning.unknown))
-        warnings.warn(f"{path}: {note}: {unknown}", Note, stacklevel=3)
-    reader.problems.refuse()
-    columns = [*CORE_COLUMNS, "entity", *attributes]
-    frame = pd.DataFrame(reader.rows(units), columns=columns, dtype="str").fillna("")
-    return frame if frame["entity"].ne("").any() else frame.drop(columns="entity")
+    export = _read_tasks(path, form)
+    chosen = _chosen_annotator(path, export.annotators, annotator)
+    reader = _Reader(path, Meaning(attributes, labels), offsets, nested)
+    return export.annotated_by(chosen, reader, units)

@@ -15,8 +15,8 @@ class Span:
     """A region: where it is, what it quotes, and what is said of it.
 
     ``first_part`` and ``last_part`` number the parts of the task that it reaches over, None where a
-    task is one text; ``start`` and ``end`` are places in them, as the file has them. ``labels``:
-    pairs of a control and what was chosen there.
+    task is one text; ``start`` and ``end`` are places in them, as the file has them. ``region``
+    and ``annotation`` are the tool's ids. ``labels``: pairs of a control and what was chosen there.
     """
 
     first_part: int | None
@@ -24,6 +24,8 @@ class Span:
     start: Any
     end: Any
     quote: str | None = None
+    region: str = ""
+    annotation: str = ""
     labels: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -87,6 +89,7 @@ def _studio_spans(results: Iterable[Any]) -> list[Span]:
         if quote and place in spans and spans[place].quote not in (None, quote):
             place += quote  # one of the two quotes is wrong: they stay apart
         span = spans.setdefault(place, span)
+        span.region = span.region or str(fields_of(result).get("id", ""))
         span.quote = span.quote or quote
         chosen = [choice for key in _CHOICES for choice in _choices(value.get(key))]
         if isinstance(text, list) or is_comment:
@@ -123,6 +126,8 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
         if name in spans_of:
             name = f"{name} again"
         spans_of[name] = _studio_spans(annotation.get("result") or ())
+        for span in spans_of[name]:
+            span.annotation = str(annotation.get("id", ""))
     return spans_of
 
 

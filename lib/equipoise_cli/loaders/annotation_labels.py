@@ -28,6 +28,7 @@ class Meaning:
     """What labels say: level, entity, and groups of the attribute sets."""
 
     def __init__(self, attributes: Mapping[str, AttributeSet], labels: pd.DataFrame | None) -> None:
+        self.names = tuple(attributes)
         self.sets = {name.casefold(): attribute for name, attribute in attributes.items()}
         self.groups: dict[str, list[tuple[str, str]]] = {}  # set and group by the group's name
         for name, attribute_set in attributes.items():
