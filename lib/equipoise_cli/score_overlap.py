@@ -132,7 +132,7 @@ def _renamed_seen(
     from equipoise.coverage import Seen, first
 
     distinct = documents.drop_duplicates()
-    known = first(pd.Index(original_of))
+    ids_of_map = first(pd.Index(original_of))
     if ids is None:
         place, needed = "--suffix", f"the ending {suffix}"
         is_renamed = distinct.str.endswith(suffix)
@@ -146,6 +146,6 @@ def _renamed_seen(
         int(is_renamed.sum()),
         len(distinct),
         first(distinct[~is_renamed]),
-        known,
+        ids_of_map,
         asked=False,  # most documents may be the same in both collections
     )

@@ -542,6 +542,22 @@ def test_confidence_is_the_mean_with_welch_s_test(rows: list[tuple[bool, float, 
             assert row["p"] == (1.0 if a[0] == b[0] else 0.0)
 
 
+def test_one_author_of_all_documents_has_no_cab_and_is_told() -> None:
+    modes = ["Vanilla", "Informed", "CF-informed"] * 3
+    answers = pd.DataFrame({"question": [*"aaabbbccc"], "mode": modes, "answer": "[1]"})
+    answers = answers.assign(relevant=[(1,)] * 9, relevant_author="LLM", nonrelevant_author="LLM")
+    options: dict[str, Any] = {"citation_style": "bracket", "resamples": 49}
+    with pytest.raises(ValueError, match=r"nonrelevant_author are both LLM: .* and have no CAB"):
+        score_attribution(answers, **options)
+    # Of what is told of one mode alone there is a CAS, and no CAB is asked for.
+    without = answers[answers["mode"] != "CF-informed"]
+    assert "CAS-recall" in set(score_attribution(without, **options)["measure"])
+    mixed = answers.replace({"mode": {"Vanilla": "Informed/CF-informed"}})
+    both = pd.concat([answers, mixed, mixed.assign(mode="CF-informed/Informed")])
+    both = both.drop_duplicates(["question", "mode"])
+    assert "CAB-recall" in set(score_attribution(both, **options)["measure"])
+
+
 def test_confidence_of_nothing_and_of_constants() -> None:
     empty = pd.DataFrame({"relevant": pd.Series(dtype=bool), "probability": pd.Series(dtype=float)})
     (row,) = attribution_confidence(empty).to_dict("records")

@@ -194,9 +194,11 @@ def _refuse_large_scores(run: pd.DataFrame, file: Path) -> None:
     if large.empty:
         return
     topic, document, score = large[["topic", "document", "score"]].iloc[0]
-    found = f"{len(large)} scores such as {score:g}, of {document} for topic {topic}"
-    wanted = "scores up to 3.4e+38, for trec_eval orders them in single precision (or --order file)"
-    raise refused(file, found, wanted, column="score")
+    problem = f"{len(large)} scores such as {score:g}, of {document} for topic {topic}"
+    expected = (
+        "scores up to 3.4e+38, for trec_eval orders them in single precision (or --order file)"
+    )
+    raise refused(file, problem, expected, column="score")
 
 
 def _note_on_order(order: str, run: pd.DataFrame, lists: Integers, moved: Integers) -> str:

@@ -131,7 +131,7 @@ def studio(content: dict[str, Any]) -> dict[str, list[Span]]:
     return spans_of
 
 
-def _problem_of_result(result: Any) -> str:
+def _expected_of_result(result: Any) -> str:
     """What is wanted of a result of Label Studio that is not what it should be, or nothing."""
     value = fields_of(result).get("value", result)  # a relation has none
     if not isinstance(value, dict):
@@ -162,9 +162,9 @@ def studio_problems(content: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield place, shown(annotation), "an object with result, a list"
             continue
         for place_of_result, result in enumerate(results or (), start=1):
-            wanted = _problem_of_result(result)
-            if wanted:
-                yield f"{place}, result {place_of_result}", shown(result), wanted
+            expected = _expected_of_result(result)
+            if expected:
+                yield f"{place}, result {place_of_result}", shown(result), expected
 
 
 def _is_studio(content: dict[str, Any]) -> bool:

@@ -21,7 +21,7 @@ from equipoise.measures.attribution.bias import (
 from equipoise.measures.attribution.citation_styles import in_brackets, style_counts, style_of
 from equipoise.measures.attribution.confidence import attribution_confidence, citation_rows
 from equipoise.measures.attribution.quality import MEANS, TOTALS, score_answers
-from equipoise.problems import need_columns
+from equipoise.problems import listed, need_columns
 from equipoise.statistics.intervals import bootstrap_intervals
 
 _MODES = (*AUTHORS_OF, "mode", "against", "measure")
@@ -142,6 +142,7 @@ def attribution_rows(
     check_pairs(scored, by)
     bias = bias_table(scored, by, favoured=favoured, **draws)
     judge([*_citations_seen(scored, by), *_both_seen(bias)], least_seen)
+    _refuse_one_author(scored, bias)
 
     tables = [_quality_rows(scored, by, **draws)]
     parts_with_citations = [rows[1] for rows in parts if len(rows) > 1]
@@ -159,6 +160,21 @@ def attribution_rows(
     table = table.reindex(columns=["run", "topic", *by, *_MODES, *_FOUND])
     table = table.astype({"against": "object"}).fillna({"against": ""})
     return table.astype({"against": "str", "left_out": "int64", "count": "int64"})
+
+
+def _refuse_one_author(scored: pd.DataFrame, bias: pd.DataFrame) -> None:
+    """Refuse answers for a CAB whose documents all have one author, which none comes of."""
+    has_one_author = (scored["relevant_author"] == scored["nonrelevant_author"]).all()
+    modes = set(scored["mode"])
+    if not has_one_author or (bias["quantity"] == "CAB").any():
+        return
+    if {"Informed", "CF-informed"} <= modes:
+        authors = listed(scored["relevant_author"].unique())
+        raise ValueError(
+            f"relevant_author and nonrelevant_author are both {authors}: Informed and CF-informed"
+            " then name one author for all documents, and have no CAB; wanted two authors, or"
+            " answers in the modes Informed/CF-informed and CF-informed/Informed"
+        )
 
 
 def _citations_seen(scored: pd.DataFrame, by: Sequence[str]) -> list[Seen]:
