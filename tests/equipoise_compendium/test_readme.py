@@ -256,7 +256,7 @@ def check_conversations(clone: Clone) -> None:
 def check_runs(clone: Clone) -> None:
     means = clone.table("scores.csv").query("topic == '' and attribute == 'age'")
     assert set(means["measure"]) == {"GF-NMD", "GF-RNOD"}
-    assert "CRBO" in set(clone.table("crbo.csv")["measure"])
+    assert set(clone.table("crbo.csv")["measure"]) == {"CRBO(p=0.9)@10"}
     assert re.search(r"GFR@10: 0\.\d+", clone.said)
 
 
