@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,13 @@ def test_shares_are_those_of_the_definition(answers: list[Any]) -> None:
             row = means.loc[(source, OVER_RELEVANT)]
             assert row["value"] == pytest.approx(np.mean(excesses))
             assert row["count"] == len(with_relevant)
+            # Shares are of the questions that the difference is of.
+            among_relevant = [share_of(source, sources, rel) for sources, _, rel in with_relevant]
+            row = means.loc[(source, "relevant-share")]
+            assert row["value"] == pytest.approx(np.mean(among_relevant))
+        among_retrieved = [sources.count(source) / len(sources) for sources, _, _ in citing]
+        row = means.loc[(source, "retrieved-share")]
+        assert row["value"] == pytest.approx(np.mean(among_retrieved))
     # What one source has above its share others have below theirs.
     assert means.xs(OVER_RETRIEVED, level="measure")["value"].sum() == pytest.approx(0)
 
@@ -99,7 +107,8 @@ def many(n_questions: int = 60) -> pd.DataFrame:
 
 
 def test_the_interval_is_that_of_the_mean_over_questions() -> None:
-    scores = citation_share(many(), resamples=999, seed=3, level=0.9)
+    answers = many().assign(sources=[("a", "b", "c")] * 60)
+    scores = citation_share(answers, resamples=999, seed=3, level=0.9)
     values = scores.query(f"topic != '' and attribute == 'a' and measure == '{OVER_RETRIEVED}'")
     expected = bootstrap_interval(
         values["value"], np.random.default_rng(3), level=0.9, resamples=999
@@ -107,11 +116,12 @@ def test_the_interval_is_that_of_the_mean_over_questions() -> None:
     row = means_of(scores).loc[("a", OVER_RETRIEVED)]
     assert (row["low"], row["high"]) == pytest.approx(expected)
     together = means_of(
-        citation_share(many(), resamples=999, seed=3, level=0.9, mean_intervals="simultaneous")
+        citation_share(answers, resamples=999, seed=3, level=0.9, mean_intervals="simultaneous")
     ).loc[("a", OVER_RETRIEVED)]
+    # Three sources share the tenth.
     wider = bootstrap_interval(
-        values["value"], np.random.default_rng(3), level=0.95, resamples=999
-    )  # two sources share the tenth
+        values["value"], np.random.default_rng(3), level=1 - 0.1 / 3, resamples=999
+    )
     assert (together["low"], together["high"]) == pytest.approx(wider)
 
 
@@ -135,6 +145,24 @@ def test_sentences_decide_by_the_interval() -> None:
     assert re.search(
         r"undecided; [\d,]+ questions would decide 5 points four times in five", few[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.0, 0.2, "undecided"), (-0.2, 0.0, "undecided"), (-0.2, -0.1, "cited less than its share")],
+)
+def test_an_interval_that_touches_0_decides_nothing(low: float, high: float, verdict: str) -> None:
+    rows = [("retrieved-share", 0.5, 0.4, 0.6), (OVER_RETRIEVED, (low + high) / 2, low, high)]
+    scores = pd.DataFrame(rows, columns=["measure", "value", "low", "high"])
+    (sentence,) = citation_verdicts(scores.assign(topic="", attribute="a", count=40))
+    assert f"n = 40: {verdict}" in sentence
+
+
+def test_more_shares_than_a_table_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules[citation_share.__module__]
+    monkeypatch.setattr(module, "_MOST_CELLS", 119)
+    with pytest.raises(ValueError, match="2 sources of 60 answers make a table of 120 shares"):
+        citation_share(many(), resamples=9)
 
 
 def test_groups_are_scored_apart() -> None:

@@ -73,8 +73,12 @@ def test_a_ratio_needs_means_that_are_not_negative_nor_all_0() -> None:
 
 def test_a_draw_without_a_group_is_left_out() -> None:
     scores = with_groups(scores_of(n_topics=3), {"q0": "a", "q1": "b", "q2": "b"})
-    gaps = group_gaps(scores, resamples=199)
+    scores["value"] += 1
+    gaps = group_gaps(scores, resamples=199).set_index(["run", "gap"])
     assert gaps[["low", "high"]].notna().all(axis=None)
+    # A mean of nothing would be 0, and the gap as large as the other mean.
+    largest = scores["value"].max() - scores["value"].min()
+    assert (gaps.xs("difference", level="gap")["high"] <= largest).all()
 
 
 def test_what_has_no_groups_is_refused() -> None:

@@ -81,6 +81,7 @@ def test_an_overview_as_csv_is_tidy_and_the_librarys(tmp_path: Path) -> None:
     }
     expected = overview(comparisons, {"TED@10": "lower is better"})
     pd.testing.assert_frame_equal(found, expected, rtol=1e-10)
+    assert found["run"].tolist() == ["run2", "run1", "run0"] * 2  # as nDCG has them
     for name, comparison in comparisons.items():
         pairs = comparison.comparisons
         significant = pairs[pairs["p_corrected"] <= 0.05]
@@ -207,6 +208,9 @@ def test_many_pairs_are_a_matrix_and_few_are_rows(tmp_path: Path) -> None:
     assert matrix[0].split() == ["run", *letters(12)]
     assert sum(line.count("*") for line in matrix) == (pairs["p_corrected"] <= 0.05).sum()
     assert "Comparisons:" not in text
+    written(tmp_path, scores_of(12, ("nDCG@10",)))
+    clear = compared(tmp_path / "scores.csv", "--test", "t").stdout.partition("Pairs:")[2]
+    assert ("< 0.0001" in clear, "0.0000" in clear) == (True, False)
     assert "Comparisons:" in compared(tmp_path / "scores.csv", "--baseline", "run0").stdout
     few = compared(written(tmp_path, scores_of(3, ("nDCG@10",)))).stdout
     assert ("Comparisons:" in few, "Pairs:" in few) == (True, False)

@@ -77,6 +77,26 @@ def test_what_was_found_is_said_of_each_row(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def test_topics_are_not_judged_beside_their_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("T1", 0.1), ("T2", 0.9), ("", 0.45)]
+    scores = pd.DataFrame(rows, columns=["topic", "value"]).assign(run="x", measure="R")
+    judge(scores, [read_condition("R>0.46")])
+    assert capsys.readouterr().err.splitlines() == [
+        "passed: R>0.46: x: 0.4500, without an interval, by the value"
+    ]
+
+
+def test_of_many_rows_the_first_are_said_and_all_are_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runs = [f"r{number}" for number in range(13)]
+    scores = pd.DataFrame({"run": runs, "topic": "", "measure": "R", "value": 0.5})
+    with pytest.raises(click.exceptions.Exit):
+        judge(scores, [read_condition("R>0.4")])
+    lines = capsys.readouterr().err.splitlines()
+    assert (len(lines), lines[-1]) == (11, "... and 3 more failed")
+
+
 @pytest.mark.parametrize(
     ("condition", "told"),
     [

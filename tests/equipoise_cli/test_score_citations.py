@@ -13,7 +13,7 @@ import pytest
 
 from commands import called
 from equipoise.problems import Note
-from equipoise_cli.loaders.answer_frameworks import read_fields, value_at
+from equipoise_cli.loaders.answer_frameworks import read_fields, relevant_numbers, value_at
 from equipoise_cli.loaders.rag_answers import read_answer_files
 from equipoise_cli.shared import SAMPLES
 
@@ -345,6 +345,35 @@ def test_a_path_keeps_the_place_of_what_is_not_there() -> None:
     assert value_at({"a": {"b": 1}}, "a.b") == 1
     assert value_at({"a": 1}, "a.b") is None
     assert value_at({"a": [{"b": [1, 2]}, {"b": [3]}]}, "a[].b[]") == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("relevant", "ids", "numbers"),
+    [
+        (["b", "z"], ["a", "b"], (2,)),
+        ([2, 9], ["a", "b"], (2,)),
+        (["2"], ["2", "x"], (1,)),
+        ([2], ["x", "y"], (2,)),
+        ([True, False], ["a", "b"], (1,)),
+        ([], ["a"], ()),
+    ],
+)
+def test_relevant_documents_are_marks_ids_or_numbers(
+    relevant: list[Any], ids: list[str], numbers: tuple[int, ...]
+) -> None:
+    assert relevant_numbers(relevant, ids) == numbers
+
+
+def test_of_a_conversation_the_last_question_and_answer_count(tmp_path: Path) -> None:
+    row = of_openai_with_a_tool(logs(2)[1])
+    earlier = [{"role": "user", "content": "Before?"}, {"role": "assistant", "content": "No [4]."}]
+    row["messages"] = earlier + row["messages"]
+    path = tmp_path / "answers.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    result = called("score", "citations", path)
+    assert result.exit_code == 0, result.output
+    assert set(table_of(result.stdout)["topic"].dropna()) == {"question_1?"}
+    assert "wiki.example: 100.0 % of the citations" in result.stderr
 
 
 def test_the_samples_of_the_help_are_read(tmp_path: Path) -> None:
