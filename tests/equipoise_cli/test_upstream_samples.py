@@ -59,10 +59,10 @@ def test_the_samples_of_doccano() -> None:
     meaning = {"LOC": "12", "PER": "13", "ORG": "14"}
     rows = [(label, "1", "large") for pair in meaning.items() for label in pair]
     labels = pd.DataFrame(rows, columns=["label", "level", "SIZE"])
-    new = read_export(mirror / "labeling_text_label.jsonl", ONE, labels=labels)
+    new = read_export(mirror / "labeling_text_label.jsonl", ONE, labels=labels).nuggets
     with pytest.warns(Note, match="1 of 2 tasks are not annotated"):
-        first = read_export(mirror / "labeling.jsonl", ONE, labels=labels, annotator="1")
-    old = read_export(mirror / "labeling.jsonl", ONE, labels=labels, annotator="2")
+        first = read_export(mirror / "labeling.jsonl", ONE, labels=labels, annotator="1").nuggets
+    old = read_export(mirror / "labeling.jsonl", ONE, labels=labels, annotator="2").nuggets
     assert old.drop(columns="run").equals(new.drop(columns="run"))
     assert len(first) == 5
 
