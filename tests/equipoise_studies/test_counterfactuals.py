@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -201,3 +202,26 @@ def test_restored_words_are_counted_in_their_order() -> None:
     assert restored_share(["a b", ""], ["a c", ""]).to_numpy().tolist() == [[2, 1], [0, 0]]
     with pytest.raises(ValueError, match="2 words came back with 1"):
         restored_share(["a b"], ["a"])
+
+
+def test_texts_whose_grammar_does_not_matter_are_not_tagged_and_come_out_alike(
+    tagger: Tagger,
+) -> None:
+    """The quick way over a collection: most texts have no word that its grammar decides on."""
+    texts = {
+        "pronoun": "She lost her book and told him that the book is his.",
+        "name": "Then John and Will will go with Mary.",
+        "words": "The queen and the nurse saw a king.",
+        "none": "Ships sail on rivers, and the moon shines.",
+    }
+    cases = list(texts.items())
+    quick = substitute(cases, PAIRS, spacy_tagger(asked=PAIRS.hang_on_grammar), watched=["ships"])
+    slow = substitute(cases, PAIRS, tagger, watched=["ships"])
+    pd.testing.assert_frame_equal(quick.texts, slow.texts)
+    pd.testing.assert_frame_equal(quick.report, slow.report)
+    assert quick.tokens == slow.tokens
+    tags = [
+        {token.tag for token in tokens}
+        for tokens in spacy_tagger(asked=PAIRS.hang_on_grammar)(texts.values())
+    ]
+    assert [bool(of_text - {""}) for of_text in tags] == [True, True, False, False]

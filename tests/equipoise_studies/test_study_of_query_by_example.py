@@ -220,7 +220,7 @@ def test_each_half_of_the_query_papers_is_scored_by_a_ranker_that_learned_from_t
     judged |= {"training": [{"pairs": "judgements", "epochs": 1, "batch": 2, "rate": 0.1}]}
     changes = {"collection": {"kind": "csfcube", "folder": "csfcube"}, "systems": {"x": judged}}
     path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(SMALL | changes))
+    path.write_text(yaml.safe_dump(SMALL | changes | {"stands_for": "replica"}))
     study = Study.read(str(path))
     dataset = study.dataset()
     cuts = set()
@@ -271,7 +271,8 @@ def test_a_dry_run_without_data_plans_what_it_can_and_says_what_is_missing(
     monkeypatch.setattr(registry, "fetch", unreachable)
     trained = {"pairs": "halves", "epochs": 1, "batch": 2, "rate": 0.1}
     system = {"kind": "tilde", "label": "x", "model": "tiny", "training": [trained]}
-    config = config_in(collection={"kind": "csfcube"}, systems={"x": system})
+    csfcube = {"stands_for": "replica", "collection": {"kind": "csfcube"}}
+    config = config_in(**csfcube, systems={"x": system})
     code, told = run(config, "--dry-run")
     assert code == 0
     assert "wanted first: csfcube/test-pid2anns-csfcube-background.json is not at hand" in told

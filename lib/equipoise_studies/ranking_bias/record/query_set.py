@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from equipoise_compendium.writing import write_files
 from equipoise_studies.config import Step
 from equipoise_studies.ranking_bias import cross_encoder, data, upstream
 from equipoise_studies.ranking_bias.data import RUN_COLUMNS, WORLDS
+from equipoise_studies.ranking_bias.record import counterfactual
 from equipoise_studies.ranking_bias.record.counterfactual import CounterfactualTexts
 from equipoise_studies.ranking_bias.record.recipes import Places
 from equipoise_studies.ranking_bias.study import Ranker, Study
@@ -126,7 +128,9 @@ class Recorder:
     def _topics_step(self) -> Step:
         """Write the queries as those want them who make run files."""
         lacks = tuple(self._lacking_files([self.query_set.queries]))
-        done = int(self.topics.is_file())
+        # A file of other queries is written anew.
+        current = not lacks and self.topics.is_file() and read_text(self.topics) == self._topics()
+        done = int(current)
         title = f"{self.label}, queries for run files"
         return Step(title, "files", 1, done, self._write_topics, None, lacks)
 
@@ -135,7 +139,7 @@ class Recorder:
         documents = self.texts.documents_kept()
         wanted: int | None = documents
         if not self.texts.finished:
-            wanted = self._documents_wanted()
+            wanted = self._documents_wanted
             # the collection that is indexed is written with the last of them
             if wanted is not None:
                 documents = min(documents, wanted - 1)
@@ -174,6 +178,7 @@ class Recorder:
         title = f"{self.title}, all together"
         return Step(title, "records", 1, done, self._assemble, None, lacks, may_wait=True)
 
+    @cached_property
     def _documents_wanted(self) -> int | None:
         """How many documents there are, where that can be told without reading them."""
         paths = self.query_set.files_of_documents()
@@ -185,7 +190,10 @@ class Recorder:
 
     def _processes(self) -> int:
         """Processes that substitute; no more than there are chunks to share."""
-        return self.study.processes or os.cpu_count() or 1
+        processes = self.study.processes or os.cpu_count() or 1
+        if self._documents_wanted is None:
+            return processes
+        return min(processes, math.ceil(self._documents_wanted / counterfactual.CHUNK) or 1)
 
     def training_steps(self, name: str) -> list[Step]:
         """The steps that train a ranker on these queries, one for each half."""
@@ -324,13 +332,15 @@ class Recorder:
     def _substitute(self) -> None:
         self.texts.make(self.collection, gender_pairs(), self._processes())
 
-    def _write_topics(self) -> None:
-        queries = self.queries
+    def _topics(self) -> str:
+        """The queries, an id, a tab and a text on each line."""
         # an end of line or a tab within a text would end it
-        texts = queries["text"].str.split().str.join(" ")
-        lines = (queries["query"] + "\t" + texts + "\n").tolist()
+        texts = self.queries["text"].str.split().str.join(" ")
+        return "".join(self.queries["query"] + "\t" + texts + "\n")
+
+    def _write_topics(self) -> None:
         self.topics.parent.mkdir(parents=True, exist_ok=True)
-        write_files({self.topics: "".join(lines)})
+        write_files({self.topics: self._topics()})
 
     def _checkpoint(self, ranker: Ranker) -> Path:
         return (self.models or Path()) / ranker.model
@@ -573,7 +583,18 @@ def _digest(content: Any) -> str:
 
 def _digests(paths: Mapping[str, Path]) -> dict[str, str]:
     """The sha256 of each file that is there."""
-    return {name: project.sha256(path) for name, path in paths.items() if path.is_file()}
+    digests = {}
+    for name, path in paths.items():
+        if path.is_file():
+            status = path.stat()
+            digests[name] = _digest_of_file(path, status.st_size, status.st_mtime_ns)
+    return digests
+
+
+@cache
+def _digest_of_file(path: Path, _size: int, _time: int) -> str:
+    """The sha256 of a file of a size and time of change: a collection is of gigabytes."""
+    return project.sha256(path)
 
 
 def _lines_in(path: Path) -> int:
