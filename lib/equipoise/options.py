@@ -279,7 +279,8 @@ RunOrder = Annotated[
     Option(
         "What the lists of a run file are ordered by: score (ties by document id, both descending, "
         "as trec_eval), rows as they stand, or stated rank; auto is score for TREC and Parquet, "
-        "and rows as they stand for NTCIR, whose files open with <SYSDESC>."
+        "and rows as they stand for NTCIR, whose files open with <SYSDESC>.",
+        group="Input",
     ),
 ]
 Unjudged = Annotated[

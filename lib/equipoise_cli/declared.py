@@ -22,6 +22,9 @@ _GROUP_OF = {
     "force": "Output",
     "form": "Output",
     "show": "Output",
+    "conditions": "Output",
+    "caption": "Output",
+    "label": "Output",
     "cluster": "Other",
 }
 """Of a command's own options by their names; the others are of what it reads."""

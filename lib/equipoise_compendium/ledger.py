@@ -20,7 +20,7 @@ from equipoise_compendium.writing import write_csv
 STATUS_MEANINGS = {
     "exact": "every printed cell equals ours at the printed precision",
     "explained": "some cells differ, each with its proved reason",
-    "differs": "some cells differ, and the reason of at least one is likely but not proved",
+    "differing": "some cells differ, and the reason of at least one is likely but not proved",
     "derived": "computed from other printed numbers, and compared with printed cells",
     "illustration": "drawn again; it prints no cell that could be compared",
     "replica": "computed on other, named data; the paper's findings are judged there",
@@ -160,7 +160,7 @@ class Ledger:
         lines = [
             "# Ledger\n\n",
             f"{len(self.table)} tables and figures of four papers: {', '.join(statuses)}.\n\n",
-            f"Findings of the papers, a sentence of an artefact each: {in_words(totals)}. ",
+            f"Findings of the papers, by sentence: {in_words(totals)}. ",
             "Each claim is on its own line of [claims.csv](claims.csv).\n\n",
         ]
         lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]

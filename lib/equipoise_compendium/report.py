@@ -305,7 +305,7 @@ class Report:
             is_proved = all(difference["proved"] for difference in differences)
             status = "exact"
             if differences:
-                status = "explained" if is_proved else "differs"
+                status = "explained" if is_proved else "differing"
         elif basis == "derived" and comparison is None:
             status = "illustration"
         self._records[name] = {

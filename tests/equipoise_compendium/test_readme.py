@@ -98,7 +98,7 @@ def test_the_counts_are_those_of_the_ledger() -> None:
     """As its first lines say them, which builds write."""
     text = README.read_text(encoding="utf-8")
     first_lines = (ROOT / "reports" / "ledger.md").read_text(encoding="utf-8").splitlines()[2:5:2]
-    assert [line.rstrip(".").split("; each")[0] in text for line in first_lines] == [True, True]
+    assert [line.rstrip(".").split(". Each")[0] in text for line in first_lines] == [True, True]
 
 
 # --- what runs ------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def check_orders(clone: Clone) -> None:
 
 def check_studies(clone: Clone) -> None:
     assert re.search(r"^qwen-1.5b: (\S+) of \1 answers recorded$", clone.said, re.MULTILINE)
-    assert "about 2,391 USD at most" in clone.said
+    assert "about 2,393 USD at most" in clone.said
 
 
 def check_fork(clone: Clone) -> None:
@@ -320,7 +320,7 @@ def test_a_figure_without_matplotlib_is_refused_before_anything_is_read(tmp_path
         "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'lib'}",
         ABSENT: " ".join(absent_modules("python -m pip install .")),
     }
-    assert {"matplotlib", "jinja2"} <= set(environment[ABSENT].split())
+    assert "matplotlib" in environment[ABSENT].split()
     for words in (
         ["compare", "no-such.csv", "--figure", "runs.svg"],
         ["score", "attribution", "no-such.jsonl", "--figure", "cab.svg"],

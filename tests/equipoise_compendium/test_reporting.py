@@ -164,7 +164,7 @@ def test_code_decides_the_status(report: Report) -> None:
     statuses = {record["artefact"]: record["status"] for record in content["artefacts"]}
     assert statuses == {
         "gfrc2/table-3": "exact",
-        "gfrc2/table-5": "differs",
+        "gfrc2/table-5": "differing",
         "permutations/table-2": "replica",
         "gfrc2/figure-4": "derived",
     }
@@ -180,7 +180,7 @@ def test_code_decides_the_status(report: Report) -> None:
     assert kept.falls_from(ledger) == [
         "gfrc2/figure-4 fell from derived to kept",
         "gfrc2/table-3 fell from exact to kept",
-        "gfrc2/table-5 fell from differs to kept",
+        "gfrc2/table-5 fell from differing to kept",
         "permutations/table-2 fell from replica to kept",
     ]
     assert ledger.falls_from(kept) == []

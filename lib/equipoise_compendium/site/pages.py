@@ -46,7 +46,7 @@ SPELLINGS = ("ANOVA", "BM25", "GFR", "GFRC", "MD1", "RBO", "TILDE", "TILDEv2")
 LETTERS = {
     "exact": "=",
     "explained": "≈",
-    "differs": "≠",
+    "differing": "≠",
     "derived": "D",
     "illustration": "I",
     "replica": "R",
