@@ -233,6 +233,8 @@ def check_readme(clone: Clone) -> None:
     check_comparison(clone)
     (verdict,) = re.findall(r"^CAB-precision .+$", clone.said, re.MULTILINE)
     assert f"`{verdict}`" in README.read_text(encoding="utf-8")
+    (share,) = re.findall(r"^news\.example\.org: .+$", clone.said, re.MULTILINE)
+    assert f"`{share}`" in README.read_text(encoding="utf-8")
     check_answers(clone)
     assert (clone.folder / "reports" / "my_films" / "my_films.ipynb").is_file()
 
