@@ -142,11 +142,11 @@ def bounds_of(hint: Any) -> str:
 
 
 def bounds_within(hint: Any) -> str:
-    """The bounds of a type, or the first of what it holds, such as those of each gain."""
-    bounds = bounds_of(hint)
+    """The bounds of what a type holds, such as those of each gain, and then its own."""
+    of_parts = ""
     for part in typing.get_args(hint):
-        bounds = bounds or bounds_within(part)
-    return bounds
+        of_parts = of_parts or bounds_within(part)
+    return " ".join(filter(None, [of_parts, bounds_of(hint)]))
 
 
 def described(hint: Any) -> str:

@@ -53,7 +53,7 @@ def _is_table(path: Path) -> bool:
 
 def _check(scores: Any, output: Path | None, figure: Path | None, force: bool) -> None:
     """Refuse a table or figure that would lose a file, or cannot be written."""
-    check_figure(figure)
+    check_figure(figure, alone=False)
     # A table that is no CSV file has no columns to be known by: the ending of its name has to do.
     kind = Kind(SCORES.name, _is_table)
     outputs = {"-o": (output, kind), "--figure": (figure, DRAWING)}

@@ -185,13 +185,18 @@ def together(tables: Sequence[Table], form: str) -> str:
     return "\n".join(FORMATS[form](table) for table in tables)
 
 
-def check_figure(path: Path | None) -> None:
-    """Refuse a figure of another kind than can be drawn, and any where matplotlib is missing."""
+def check_figure(path: Path | None, *, alone: bool = True) -> None:
+    """Refuse a figure of another kind than can be drawn, and any where matplotlib is missing.
+
+    ``alone``: what is computed is lost without the figure; else it is shown, and the figure is
+    missed at the end.
+    """
     if path is None:
         return
     if path.suffix.lower() not in FIGURES:
         raise click.BadParameter(f"a figure is a file {', '.join(FIGURES)}; found {path}")
-    need_matplotlib()
+    if alone:
+        need_matplotlib()
 
 
 def need_matplotlib() -> None:

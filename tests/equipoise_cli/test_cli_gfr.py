@@ -359,7 +359,7 @@ def test_a_new_topic_is_all_there_or_not_at_all(
     """Its test, which is written last, has no room on the disk."""
     before = sorted(path for path in clone.rglob("*") if path.is_file())
 
-    def no_room(path: Path, content: str, *, parquet: bool) -> None:  # noqa: ARG001
+    def no_room(path: Path, content: str, **_: bool) -> None:
         if path.name.startswith(".test_mine"):
             raise OSError(errno.ENOSPC, "No space left on device")
         path.write_text(content)

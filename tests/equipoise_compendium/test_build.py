@@ -183,7 +183,8 @@ def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
     with pytest.raises(ValueError, match=r"patience is '0'; wanted int from 1 \(words read\)"):
         patience.parse("0")
     with pytest.raises(
-        ValueError, match=r"gains is '{1: 2}'; wanted dict\[int, float\] between 0 and 1$"
+        ValueError,
+        match=r"gains is '{1: 2}'; wanted dict\[int, float\] between 0 and 1 with a sum above 0$",
     ):
         notebooks.Parameter("gains", "dict[int, float]", {1: 0.5}, "").parse("{1: 2}")
     # of the same name but another thing, since the default is none of the option's values

@@ -350,7 +350,7 @@ def test_each_committed_verdict_rests_on_data_that_can_test_it() -> None:
 
 
 EXTREME = re.compile(
-    r"\b(largest|smallest|highest|lowest|greatest|least|best|most|absolute|oracle|maximum|minimum|"
+    r"\b(?:largest|smallest|highest|lowest|greatest|least|best|most|absolute|oracle|maximum|minimum|"
     r"either sign)\b",
     re.IGNORECASE,
 )
@@ -366,7 +366,16 @@ def test_an_extreme_is_held_against_chance() -> None:
     assert sorted(named) == sorted(NOT_BY_CHANCE)
 
 
-NOT_BY_CHANCE: dict[str, str] = {}
+AGAINST = "the worst of several must be beyond the edge: chance works against the claim"
+NOT_BY_CHANCE = {
+    "permutations/2-judged": "the best are those that a system ranks first; it is a mean",
+    "thesis/5.1-fall-short": AGAINST,
+    "thesis/5.3-human": AGAINST,
+    "thesis/5.4-labelled-human": AGAINST,
+    "thesis/5.5-human": AGAINST,
+    "thesis/5.8-names": AGAINST,
+    "thesis/5.9-retrievers": AGAINST,
+}
 """Claims that speak of an extreme and need no chance, each with the reason."""
 
 
@@ -378,8 +387,10 @@ def test_every_null_is_tried_by_a_test() -> None:
             if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "NULLS":
                 assert isinstance(node.value, ast.Dict)
                 tried |= {ast.literal_eval(key) for key in node.value.keys if key is not None}
-    with_null = CLAIMS[(CLAIMS["null"] != "") & (CLAIMS["estimate"] != "")]
-    assert set(with_null["paper"] + "/" + with_null["name"]) == tried
+    with_null = CLAIMS[CLAIMS["null"] != ""]
+    names = with_null["paper"] + "/" + with_null["name"]
+    # One that is not testable here has no number to be tried, but may be.
+    assert set(names[with_null["estimate"] != ""]) <= tried <= set(names)
 
 
 def test_holm_over_a_paper_is_that_of_statsmodels() -> None:

@@ -13,7 +13,7 @@ REPORTS = project.root() / "reports"
 PLACES = re.findall(r"\{(.*?)\}", TEMPLATE)
 NAMES = (
     r"\[[^\]]*\]\([^)]*\)|(?:Tables?|Figures?|chapters?|topic|GFRC|TILDEv|MD)[ ]?[\d.]+"
-    r"|R112|bm25|BM25|QS\d"
+    r"(?: and [\d.]+)?|R112|bm25|BM25|QS\d"
 )
 
 

@@ -324,7 +324,6 @@ def test_a_figure_without_matplotlib_is_refused_before_anything_is_read(tmp_path
     }
     assert "matplotlib" in environment[ABSENT].split()
     for words in (
-        ["compare", "no-such.csv", "--figure", "runs.svg"],
         ["score", "attribution", "no-such.jsonl", "--figure", "cab.svg"],
         ["score", "orders", "no-such", "--run", "no-such", "--qrels", "no-such", "-o", "results"],
     ):

@@ -94,7 +94,7 @@ def test_the_index_shows_every_artefact_by_letter_and_leads_to_it() -> None:
         assert href.startswith("#row-") == (status == "absent")
         assert ("✗" in marks) == ("contradicted" in words)
         assert ("?" in marks) == ("undecided" in words)
-    assert sum("✗" in marks for *_, marks, _ in told) > 2
+    assert any("✗" in marks for *_, marks, _ in told)
     assert len(set(site.LETTERS.values())) == len(ledger.STATUSES) == len(site.LETTERS)
 
 

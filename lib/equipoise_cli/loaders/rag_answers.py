@@ -274,7 +274,8 @@ def read_rows(path: Path, paths: Mapping[str, str] | None) -> pd.DataFrame:
     problems = Problems()
     with _one_problem_for_each_cause():
         items = read_items(path, problems)
-        problems.refuse()
+        if not items:
+            problems.refuse()
         form: str | Framework = mapped(paths) if paths else _form(items)
         if form == "answers":
             return answer_table(items, problems)

@@ -66,9 +66,10 @@ def significantly_above(
 ) -> Evidence:
     """Which share of the other rankers is significantly above the baseline on a query set.
 
-    By a paired t-test with Bonferroni's correction, as the printed marks. The interval allows for
-    rankers that the queries leave open: it ends at the share that is not significantly below, at
-    0.01, since only that end can contradict.
+    By a paired t-test with Bonferroni's correction, as the printed marks. "Almost all rankers" is
+    said of more rankers than these few: the interval is the exact binomial one of drawing so many.
+    Its upper end counts for the paper the rankers that the queries leave open, those not
+    significantly below at 0.01.
     """
     by_run = _by_run(scores, label, measure)
     gaps = by_run.drop(columns=baseline).sub(by_run[baseline], axis=0).to_numpy()
@@ -76,12 +77,15 @@ def significantly_above(
     errors = gaps.std(axis=0, ddof=1) / np.sqrt(queries)
     bound = stats.t.isf(alpha / (2 * rankers), queries - 1) * errors
     wide_bound = stats.t.isf(0.01 / (2 * rankers), queries - 1) * errors
-    above = float((gaps.mean(axis=0) > bound).mean())
-    not_below = float((gaps.mean(axis=0) >= -wide_bound).mean())
+    n_above = int((gaps.mean(axis=0) > bound).sum())
+    n_not_below = max(n_above, int((gaps.mean(axis=0) >= -wide_bound).sum()))
+    low = stats.binomtest(n_above, rankers).proportion_ci(0.95, "exact").low
+    high = stats.binomtest(n_not_below, rankers).proportion_ci(0.95, "exact").high
 
     marked = printed_marks(label, measure)
     statement = f"share of {rankers} rankers significantly above {baseline} in {measure} on {label}"
-    return Evidence(statement, above, above, max(above, not_below), queries, float(marked.mean()))
+    printed = float(marked.mean())
+    return Evidence(statement, n_above / rankers, float(low), float(high), rankers, printed)
 
 
 def above_baseline(scores: pd.DataFrame, label: str, measure: str, baseline: str) -> Evidence:
