@@ -97,6 +97,11 @@ def _file_read(name: str) -> str:
 # --- what may be wrong ----------------------------------------------------------------------------
 
 
+def _folder_of_mine(path: Path) -> None:
+    path.mkdir()
+    (path / "mine.txt").write_text("mine")
+
+
 def _link(path: Path, target: str) -> None:
     path.symlink_to(target)
 
@@ -212,7 +217,7 @@ class _Corpus:
         """A place that no file may be written to."""
         words = self.with_value(parameter, BAD)
         ways: list[Callable[[Path], object]] = [
-            lambda path: (path.mkdir(), (path / "mine.txt").write_text("mine")),
+            _folder_of_mine,
             lambda path: path.write_text("what I wrote\n"),
             lambda path: _link(path, path.name),
             os.mkfifo,

@@ -324,7 +324,8 @@ def test_many_annotators_by_plain_loops(seed: int, annotators: int) -> None:
     assert agreed["", "alpha, unitised"] == pytest.approx(expected, nan_ok=True)
 
     if annotators == 2:
-        two = annotator_agreement(*tables.values(), SETS, draws=5)
+        first, second = tables.values()
+        two = annotator_agreement(first, second, SETS, draws=5)
         expected_rows = two[two["run"] == ""].set_index(["attribute", "measure"])["value"]
         for key in (("level", "alpha"), ("SIZE", "alpha"), ("KIND", "alpha")):
             assert agreed[key] == pytest.approx(expected_rows[key], nan_ok=True)

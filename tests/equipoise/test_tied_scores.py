@@ -163,9 +163,9 @@ def test_overlap_is_the_mean_over_every_order_of_the_documents(seed: int, depth:
             for rows, lists in zip(pair, ordered, strict=True):
                 items = zip(rows["document"], rows["score"], strict=True)
                 by_score = sorted(items, key=lambda item: (-item[1], order.index(item[0])))
-                documents = [document for document, _ in by_score[:depth]]
-                lists.append([*documents, *[-1] * (depth - len(documents))])
-        expected[topic] = rbo(*ordered).mean()
+                best = [document for document, _ in by_score[:depth]]
+                lists.append([*best, *[-1] * (depth - len(best))])
+        expected[topic] = rbo(ordered[0], ordered[1]).mean()
     texts = [world.assign(document="d" + world["document"].astype(str)) for world in worlds]
     found = crbo(*texts, depth=depth, tied_scores="expected", least_seen=0.0)
     assert found["value"][:3].to_numpy() == pytest.approx(expected, abs=1e-12)

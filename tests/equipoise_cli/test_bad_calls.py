@@ -37,7 +37,7 @@ LONGEST = 10  # seconds that a call may take
 
 def _state(folder: Path) -> dict[str, tuple[int, ...]]:
     """What lies in a folder: its files by name, each with what tells whether it was touched."""
-    states = {}
+    states: dict[str, tuple[int, ...]] = {}
     for path in folder.rglob("*"):
         status = path.lstat()
         # A folder changes its time when a file is written aside and moved.
@@ -66,11 +66,11 @@ def _complaint(call: Call) -> str:
     try:
         with _within(LONGEST):
             result = CliRunner().invoke(main, call.words)
-    except TimeoutError as error:
-        return str(error)
-    error = result.exception
-    if error is not None and not isinstance(error, SystemExit):
-        return f"a traceback: {error!r}"
+    except TimeoutError as timeout:
+        return str(timeout)
+    raised: BaseException | None = result.exception
+    if raised is not None and not isinstance(raised, SystemExit):
+        return f"a traceback: {raised!r}"
     if result.exit_code == 0:
         return "" if call.may_pass else "taken, without a word"
     if call.may_pass and UNREACHED in result.stderr:

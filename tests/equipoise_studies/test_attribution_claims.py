@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -102,7 +103,7 @@ def plain_interval(
     totals = []  # of each question: a sum and a number of rows for each setting
     for asked in of_question.values():
         sums = [sum(asked.get(setting, [])) for setting in settings]
-        counts = [len(asked.get(setting, [])) for setting in settings]
+        counts = [float(len(asked.get(setting, []))) for setting in settings]
         totals.append((sums, counts))
     real = len(totals)
     for benchmark in sorted({question[0] for question in of_question}):
@@ -252,7 +253,7 @@ def test_the_least_bias_of_a_table_without_means_again(
 
 def test_the_least_setting_and_the_highest_score_again() -> None:
     swaps = {"5.1": ("Informed", "CF-informed"), "mixed": SWAPS}
-    share = {}
+    share: dict[tuple[str, ...], float] = {}
     for row in printed("5.1", "5.11", "5.14", "5.15", "5.4"):
         mode = row.get("mode") or f"{row['relevant mode']}/{row['non-relevant mode']}"
         key = (row["benchmark"], row["model"], row["relevant"], row["non-relevant"], mode)
@@ -328,7 +329,7 @@ def test_the_gap_of_confidence_by_label_again() -> None:
 
 
 def test_printed_counts_again() -> None:
-    correct = defaultdict(dict)
+    correct: defaultdict[Any, dict[Any, Any]] = defaultdict(dict)
     for row in printed("5.1", "5.4"):
         mode = row.get("mode") or row["relevant mode"]
         if mode != "Vanilla":
@@ -352,7 +353,7 @@ def test_printed_counts_again() -> None:
     for name, groups in {"5.6-confident": by_model, "5.6-labels": by_mode}.items():
         least = min(np.mean(answers) for answers in groups.values())
         assert found[name].estimate == pytest.approx(100 * least)
-    one_label = defaultdict(dict)
+    one_label: defaultdict[Any, dict[Any, Any]] = defaultdict(dict)
     for row in printed("5.14", "5.15"):
         if row["relevant mode"] == row["non-relevant mode"] != "Vanilla":
             human = (row["relevant"] == "Human") == (row["relevant mode"] == "Informed")

@@ -226,7 +226,7 @@ PLACE = re.compile(
 )
 
 
-def scalars(node: yaml.Node, name: str = "", line: int = 0) -> list[tuple[str, int]]:
+def scalars(node: yaml.Node | None, name: str = "", line: int = 0) -> list[tuple[str, int]]:
     """The settings of a config that hold no further ones, each with its last line."""
     if isinstance(node, yaml.MappingNode):
         settings = []

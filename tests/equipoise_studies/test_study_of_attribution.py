@@ -505,7 +505,8 @@ def test_a_study_that_is_killed_in_every_step_ends_as_one_that_is_not(
     code, told = run(config_in(folder, **changes, record="whole", names_by="Llama3"))
     assert code == 0, told
     lines: list[int] = []
-    add, write_files = answering.add, draw.write_files
+    add: Any = vars(answering)["add"]
+    write_files: Any = vars(draw)["write_files"]
 
     def dying_add(*arguments: Any) -> None:
         if len(lines) == 5:
@@ -596,7 +597,7 @@ def test_a_retriever_keeps_questions_that_another_has_no_use_of(tmp_path: Path) 
     """Of random lists, each retriever has those with one relevant passage among its own ten."""
     draw = random.Random(3)  # noqa: S311
     files = {}
-    usable = {}
+    usable: dict[str, Any] = {}
     for retriever in ("BM25", "uniCOIL", "TCT-ColBERT"):
         questions = {}
         usable[retriever] = set()
