@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,17 @@ from good_files import COMMANDS, FILES, TEXTS
 
 Words = list[str]
 BAD = "bad.csv"
+
+PYTHON_S_WORDS = re.compile(
+    r"Traceback|Errno|embedded null|could not convert|invalid literal|codec|<class|object at 0x|"
+    r"NoneType|recursion|Exceeds the limit|serializable|must be in 1|object has no attribute|"
+    r"unhashable|dtype|ufunc|surrogates not|"
+    r"truth value|ArrowInvalid|too large to convert|Error\(|nan\b.*nan\b"
+)
+RAW = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""What no refusal has: Python's own words, and control characters."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import pytest
 
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.claims import Evidence, stated, verdict
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
 
@@ -45,3 +45,18 @@ def evidence_of(
         mpl.use("Agg")
         names = runpy.run_path(str(script), {"display": lambda *_: None})
     return evidence, names
+
+
+def alike(evidence: Evidence, estimate: float, ends: tuple[float, float]) -> None:
+    """The same estimate, and ends that differ by no more than other draws do."""
+    assert evidence.estimate == pytest.approx(estimate, abs=1e-6)
+    assert evidence.low is not None
+    assert evidence.high is not None
+    width = evidence.high - evidence.low
+    assert ends == pytest.approx((evidence.low, evidence.high), abs=0.15 * width)
+
+
+def verdict_of(name: str, evidence: Evidence) -> str:
+    """What evidence says of a claim such as ``gfrc/recovery``."""
+    paper, _, claim = name.partition("/")
+    return verdict(evidence, str(stated(paper).loc[claim, "contradicted_if"]))

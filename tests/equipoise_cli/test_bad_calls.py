@@ -6,7 +6,6 @@ seconds, and leaves every file as it was.
 
 from __future__ import annotations
 
-import re
 import shutil
 import signal
 import sys
@@ -17,20 +16,11 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from bad_calls import BAD, Call, Words, commands, corpus
+from bad_calls import BAD, PYTHON_S_WORDS, RAW, Call, Words, commands, corpus
 from equipoise_cli import main
 from equipoise_cli.shared import FILE
 from good_files import COMMANDS, lay
 
-PYTHON_S_WORDS = re.compile(
-    r"Traceback|Errno|embedded null|could not convert|invalid literal|codec|<class|object at 0x|"
-    r"NoneType|recursion|Exceeds the limit|serializable|must be in 1|object has no attribute|"
-    r"unhashable|dtype|ufunc|surrogates not|"
-    r"truth value|ArrowInvalid|too large to convert|Error\(|nan\b.*nan\b"
-)
-RAW = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
 UNREACHED = "conversations lack an answer"
 LONGEST = 10  # seconds that a call may take
 

@@ -11,7 +11,6 @@ import contextlib
 import gzip
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bad_calls import PYTHON_S_WORDS, RAW
 from equipoise import plain_yaml
 from equipoise.measures.gfrc import relevance
 from equipoise_cli import main
@@ -43,16 +43,6 @@ from good_files import (
     lay,
     lines,
     parquet,
-)
-
-PYTHON_S_WORDS = re.compile(
-    r"Traceback|Errno|embedded null|could not convert|invalid literal|codec|<class|object at 0x|"
-    r"NoneType|recursion|Exceeds the limit|serializable|must be in 1|object has no attribute|"
-    r"unhashable|dtype|ufunc|surrogates not|"
-    r"truth value|ArrowInvalid|too large to convert|Error\(|nan\b.*nan\b"
-)
-RAW = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
 
 

@@ -17,11 +17,12 @@ from equipoise.attributes import AttributeSet, read_attributes
 from equipoise.measures import gfrc, gfrc2
 from equipoise.nuggets import NuggetTable, read_nuggets
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence, stated, verdict
+from equipoise_compendium.claims import Evidence, stated
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.pilot import claims
 from equipoise_studies.pilot.outcomes import count_names
 from equipoise_studies.recorded_conversations import read_harvest
+from notebook_evidence import verdict_of
 
 MOVIES = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
 MOVIES["RATINGS"] = MOVIES["RATINGS"].with_target("uniform")
@@ -82,14 +83,9 @@ NULLS: dict[str, Callable[[], Evidence]] = {
 """Evidence on each claim that has a null, with the labels exchanged."""
 
 
-def said_of(name: str, evidence: Evidence) -> str:
-    paper, _, claim = name.partition("/")
-    return verdict(evidence, stated(paper).loc[claim, "contradicted_if"])
-
-
 @pytest.mark.parametrize("name", NULLS)
 def test_no_claim_holds_where_its_labels_are_exchanged(name: str) -> None:
-    assert said_of(name, NULLS[name]()) != "holds"
+    assert verdict_of(name, NULLS[name]()) != "holds"
 
 
 def test_each_claim_with_a_null_has_its_labels_exchanged() -> None:

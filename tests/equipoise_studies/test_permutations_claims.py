@@ -14,16 +14,18 @@ from scipy import stats
 
 from equipoise.measures.orders import preference
 from equipoise.orders.conversations import conversations, sampled_orders
-from equipoise_compendium.claims import Evidence, stated, verdict
+from equipoise_compendium.claims import Evidence, stated
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.permutations import claims
 from equipoise_studies.permutations import data as cast
 from equipoise_studies.permutations.experiment import Experiment
 from equipoise_studies.permutations.systems import chosen_systems
+from notebook_evidence import verdict_of
 
 TABLE_2, TABLE_3, TABLE_4, TABLE_5 = (
     printed_table(f"permutations/table-{number}") for number in (2, 3, 4, 5)
 )
+
 ORDERS = 48  # of each conversation in Table 5
 
 
@@ -118,14 +120,9 @@ NULLS: dict[str, Callable[[], Evidence]] = {
 """Evidence on each claim that has a null, with the labels exchanged."""
 
 
-def said_of(name: str, evidence: Evidence) -> str:
-    paper, _, claim = name.partition("/")
-    return verdict(evidence, stated(paper).loc[claim, "contradicted_if"])
-
-
 @pytest.mark.parametrize("name", NULLS)
 def test_no_claim_holds_where_its_labels_are_exchanged(name: str) -> None:
-    assert said_of(name, NULLS[name]()) != "holds"
+    assert verdict_of(name, NULLS[name]()) != "holds"
 
 
 def test_each_claim_with_a_null_has_its_labels_exchanged() -> None:
@@ -136,16 +133,17 @@ def test_each_claim_with_a_null_has_its_labels_exchanged() -> None:
 
 def test_a_claim_that_holds_does_so_only_with_its_labels() -> None:
     assert (
-        said_of("permutations/5-model", claims.model_on_all_orders(means_of(moving()))) == "holds"
+        verdict_of("permutations/5-model", claims.model_on_all_orders(means_of(moving())))
+        == "holds"
     )
-    assert said_of("permutations/5-interaction", claims.shared_effect(nested())) == "holds"
+    assert verdict_of("permutations/5-interaction", claims.shared_effect(nested())) == "holds"
 
 
 def test_systems_alike_are_contradicted_by_one_that_is_always_ahead() -> None:
     scores = moving()
     ahead = scores.assign(value=scores["value"] + 0.3 * (scores["run"] == "CU"))
     alike = claims.model_on_script(ahead, TABLE_4)
-    assert said_of("permutations/4-alike", alike) == "contradicted"
+    assert verdict_of("permutations/4-alike", alike) == "contradicted"
 
 
 # --- five claims by a second, plain implementation ------------------------------------------------
@@ -264,7 +262,7 @@ def test_f_of_the_orders_computed_twice() -> None:
     law = stats.f(*freedom)
     ends = ratio / law.ppf(0.975), ratio / law.ppf(0.025)
     assert same(evidence, ratio, ends)
-    assert said_of("permutations/5-permutation", evidence) == "holds"
+    assert verdict_of("permutations/5-permutation", evidence) == "holds"
 
 
 def test_what_of_an_order_is_common_to_the_systems_computed_twice() -> None:

@@ -17,7 +17,7 @@ from scipy import stats
 from equipoise_compendium import project
 from equipoise_compendium.claims import Evidence
 from equipoise_compendium.provenance import VARIANT_VARIABLE
-from notebook_evidence import evidence_of
+from notebook_evidence import alike, evidence_of
 
 FACTS = project.root() / "data" / "facts" / "query_by_example"
 RECORDED = project.root() / "data" / "outputs" / "query_by_example" / "scores.csv.gz"
@@ -140,15 +140,6 @@ def resampled(
     return values[round(0.025 * RESAMPLES)], values[round(0.975 * RESAMPLES)]
 
 
-def compare(evidence: Evidence, estimate: float, ends: tuple[float, float]) -> None:
-    """The same estimate, and ends that differ by no more than other draws do."""
-    assert evidence.estimate == pytest.approx(estimate, abs=1e-6)
-    assert evidence.low is not None
-    assert evidence.high is not None
-    width = evidence.high - evidence.low
-    assert ends == pytest.approx((evidence.low, evidence.high), abs=0.12 * width)
-
-
 def mean(values: ByFacet, facets: Iterable[Facet]) -> float:
     chosen = [values[facet] for facet in facets]
     return sum(chosen) / len(chosen)
@@ -169,7 +160,7 @@ def test_the_best_lexical_model(
         others = [mean(lexical[name], drawn) for name in lexical if name != "BM25 STM2"]
         return mean(lexical["BM25 STM2"], drawn) - max(others)
 
-    compare(evidence["thesis/2.2-stm2-best"], lead(again.grade), resampled(again.grade, lead))
+    alike(evidence["thesis/2.2-stm2-best"], lead(again.grade), resampled(again.grade, lead))
 
 
 def test_bm25_above_the_language_model(
@@ -184,7 +175,7 @@ def test_bm25_above_the_language_model(
         ]
         return sum(leads) / 5
 
-    compare(evidence["thesis/2.2-bm25-above"], lead(again.grade), resampled(again.grade, lead))
+    alike(evidence["thesis/2.2-bm25-above"], lead(again.grade), resampled(again.grade, lead))
 
 
 def test_word_pieces(
@@ -196,7 +187,7 @@ def test_word_pieces(
         words = [mean(lexical[name], drawn) for name in lexical if "Token" not in name]
         return sum(pieces) / 4 - sum(words) / 6
 
-    compare(evidence["thesis/2.2-word-pieces"], lead(again.grade), resampled(again.grade, lead))
+    alike(evidence["thesis/2.2-word-pieces"], lead(again.grade), resampled(again.grade, lead))
 
 
 def seeds(name: str) -> list[str]:
@@ -213,7 +204,7 @@ def test_zero_shot(evidence: dict[str, Evidence], again: Again) -> None:
         drawn = list(facets)
         return mean(zero, drawn) - (mean(tiny, drawn) + mean(small, drawn)) / 2
 
-    compare(evidence["thesis/2.1-zero-shot"], lead(again.grade), resampled(again.grade, lead))
+    alike(evidence["thesis/2.1-zero-shot"], lead(again.grade), resampled(again.grade, lead))
 
 
 def standardised(scores: dict[str, float]) -> dict[str, float]:
@@ -255,7 +246,7 @@ def test_mixing_by_one_weight(evidence: dict[str, Evidence], again: Again) -> No
             total += tuned / len(drawn) - max(mean(curve[0], drawn), mean(curve[10], drawn))
         return total / 2
 
-    compare(evidence["thesis/2.3-together"], gain(again.grade), resampled(again.grade, gain))
+    alike(evidence["thesis/2.3-together"], gain(again.grade), resampled(again.grade, gain))
 
 
 def test_recorded_word_pieces_go_with_no_other_parameters(

@@ -13,7 +13,7 @@ import pytest
 
 from equipoise_compendium import project
 from equipoise_compendium.claims import Evidence
-from notebook_evidence import evidence_of
+from notebook_evidence import alike, evidence_of
 
 DATA = project.root() / "data"
 RECORDED = DATA / "outputs" / "satisfaction"
@@ -44,15 +44,6 @@ def ends_of(draw: Callable[[random.Random], float]) -> tuple[float, float]:
     return values[round(0.025 * RESAMPLES)], values[round(0.975 * RESAMPLES)]
 
 
-def compare(evidence: Evidence, estimate: float, ends: tuple[float, float]) -> None:
-    """The same estimate, and ends that differ by no more than other draws do."""
-    assert evidence.estimate == pytest.approx(estimate, abs=1e-6)
-    assert evidence.low is not None
-    assert evidence.high is not None
-    width = evidence.high - evidence.low
-    assert ends == pytest.approx((evidence.low, evidence.high), abs=0.15 * width)
-
-
 def majority(ratings: str) -> int:
     """The most frequent rating, of several the lowest."""
     counts = Counter(int(rating) for rating in ratings.split(","))
@@ -75,7 +66,7 @@ def test_most_labels_are_of_satisfied_users(notebook: tuple[dict[str, Evidence],
         return sum(map(sum, drawn)) / sum(map(len, drawn))
 
     ends = ends_of(lambda rng: share(rng.choices(dialogues, k=len(dialogues))))
-    compare(notebook[0]["thesis/3.1-skewed"], share(dialogues), ends)
+    alike(notebook[0]["thesis/3.1-skewed"], share(dialogues), ends)
 
 
 def kappa(pairs: Sequence[tuple[bool, bool]]) -> float:
@@ -122,7 +113,7 @@ def test_a_model_agrees_less_with_people(notebook: tuple[dict[str, Evidence], An
         return sum(gaps) / 2
 
     estimate = sum(kappa(pairs[name]) - float(of_two[name]) for name in COLLECTIONS) / 2
-    compare(notebook[0]["thesis/3.3-model-less"], estimate, ends_of(gap))
+    alike(notebook[0]["thesis/3.3-model-less"], estimate, ends_of(gap))
 
 
 def binomial(rng: random.Random, n: int, share: float) -> int:
@@ -147,7 +138,7 @@ def test_more_dissatisfying_utterances_are_confirmed(
     def gap(rng: random.Random) -> float:
         return sum(sign * binomial(rng, n, share) / n for n, share, sign in parts) / 2
 
-    compare(notebook[0]["thesis/3.4-dissatisfying"], estimate, ends_of(gap))
+    alike(notebook[0]["thesis/3.4-dissatisfying"], estimate, ends_of(gap))
 
 
 # --- the counts behind Table 3.6 ------------------------------------------------------------------
@@ -243,17 +234,17 @@ def test_models_on_main_and_cf(
     def drawn(rng: random.Random) -> dict[Key, Counts]:
         return {key: drawn_again(rng, counts) for key, counts in behind.items()}
 
-    compare(
+    alike(
         notebook[0]["thesis/3.6-comparable"],
         changes(behind, "Acc"),
         ends_of(lambda rng: changes(drawn(rng), "Acc")),
     )
-    compare(
+    alike(
         notebook[0]["thesis/3.6-macro-recall"],
         changes(behind, "R"),
         ends_of(lambda rng: changes(drawn(rng), "R")),
     )
-    compare(
+    alike(
         notebook[0]["thesis/3.6-ahead-on-main"],
         least_lead(behind),
         ends_of(lambda rng: least_lead(drawn(rng))),
@@ -340,4 +331,4 @@ def test_fine_tuned_estimators_drop(notebook: tuple[dict[str, Evidence], Any]) -
     draws = [mean_kept(rng) for _ in range(400)]
     low = sorted(draw[1] for draw in draws)[10]
     high = sorted(draw[2] for draw in draws)[389]
-    compare(evidence["thesis/3.4-drop"], mean_kept()[0], (low, high))
+    alike(evidence["thesis/3.4-drop"], mean_kept()[0], (low, high))
