@@ -71,6 +71,8 @@ def citation_share(
         numbers of the relevant documents, from 1; the list may be empty.
     by : sequence of str
         Further columns to group by, such as the model; within a group a question comes once.
+    run : str
+        Name of the answers.
 
     Returns
     -------
