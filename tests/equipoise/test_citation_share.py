@@ -107,21 +107,19 @@ def many(n_questions: int = 60) -> pd.DataFrame:
 
 
 def test_the_interval_is_that_of_the_mean_over_questions() -> None:
-    answers = many().assign(sources=[("a", "b", "c")] * 60)
-    scores = citation_share(answers, resamples=999, seed=3, level=0.9)
+    answers = many().assign(sources=[(*"abcde",)] * 60)
+    scores = citation_share(answers, resamples=999, seed=3, level=0.5)
     values = scores.query(f"topic != '' and attribute == 'a' and measure == '{OVER_RETRIEVED}'")
     expected = bootstrap_interval(
-        values["value"], np.random.default_rng(3), level=0.9, resamples=999
+        values["value"], np.random.default_rng(3), level=0.5, resamples=999
     )
     row = means_of(scores).loc[("a", OVER_RETRIEVED)]
     assert (row["low"], row["high"]) == pytest.approx(expected)
     together = means_of(
-        citation_share(answers, resamples=999, seed=3, level=0.9, mean_intervals="simultaneous")
+        citation_share(answers, resamples=999, seed=3, level=0.5, mean_intervals="simultaneous")
     ).loc[("a", OVER_RETRIEVED)]
-    # Three sources share the tenth.
-    wider = bootstrap_interval(
-        values["value"], np.random.default_rng(3), level=1 - 0.1 / 3, resamples=999
-    )
+    # Five sources share the half.
+    wider = bootstrap_interval(values["value"], np.random.default_rng(3), level=0.9, resamples=999)
     assert (together["low"], together["high"]) == pytest.approx(wider)
 
 

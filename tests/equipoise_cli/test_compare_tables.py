@@ -15,6 +15,7 @@ import pytest
 from commands import called
 from equipoise.statistics import compare_systems, overview
 from equipoise.statistics.overviews import letters
+from equipoise_cli.tables import Table, as_text
 
 TOPICS = 20
 
@@ -81,7 +82,6 @@ def test_an_overview_as_csv_is_tidy_and_the_librarys(tmp_path: Path) -> None:
     }
     expected = overview(comparisons, {"TED@10": "lower is better"})
     pd.testing.assert_frame_equal(found, expected, rtol=1e-10)
-    assert found["run"].tolist() == ["run2", "run1", "run0"] * 2  # as nDCG has them
     for name, comparison in comparisons.items():
         pairs = comparison.comparisons
         significant = pairs[pairs["p_corrected"] <= 0.05]
@@ -118,6 +118,25 @@ def test_which_way_is_better_is_declared_or_said(tmp_path: Path) -> None:
         assert found[measure, False] == []
     refused = called("compare", path, "--lower-is-better", "yours")
     assert (refused.exit_code, "no scores of yours" in refused.stderr) == (2, True)
+
+
+def test_runs_stand_as_the_first_measure_has_them() -> None:
+    table = scores_of()
+    table.loc[table["measure"] == "TED@10", "value"] *= -1
+    comparisons = {name: compare_systems(table, name, test="t") for name in ("nDCG@10", "TED@10")}
+    found = overview(comparisons)
+    assert found["run"].tolist() == ["run2", "run1", "run0"] * 2
+    assert found["letter"].tolist() == ["a", "b", "c"] * 2
+
+
+def test_what_is_no_number_is_shown_as_nothing() -> None:
+    rows = pd.DataFrame({"x": [1.0, np.nan], "p": [0.5, 1e-9]})
+    lines = as_text(Table("Title", rows, "tab:x")).splitlines()
+    assert [line.split() for line in lines[2:]] == [
+        ["x", "p"],
+        ["1.0000", "0.5000"],
+        ["<", "0.0001"],
+    ]
 
 
 def test_equal_means_are_all_the_best() -> None:
