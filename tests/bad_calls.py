@@ -215,13 +215,13 @@ class _Corpus:
         """A file in a bad state, of another format, or damaged."""
         words = self.with_value(parameter, BAD)
         names = BAD, *parameter.opts[-1:]
-        for make in islice(self.states, 6):
+        for make in islice(self.states, 4):
             yield Call(words, names, make)
         good_file = _file_read(next(_values(self.values.get(parameter.name or "")), ""))
         for name in islice(self.others, 2):
             if FILES[name] != FILES[good_file]:
                 yield Call(words, names, _writes(FILES[name]), may_pass=True)
-        for _ in range(3):
+        for _ in range(2):
             content = _damaged(FILES[good_file], self.random)
             yield Call(words, names, _writes(content), may_pass=True)
 
