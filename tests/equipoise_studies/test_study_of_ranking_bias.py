@@ -372,6 +372,15 @@ def test_three_of_eleven_rankers_are_compared_and_the_rows_without_runs_are_said
     assert "4 of 8 rows" in found["thesis/table-4.2"]["note"]
 
 
+def test_a_baseline_that_nothing_stands_beside_is_not_recorded_yet(
+    recorded: Callable[..., tuple[Path, str]], tmp_path: Path
+) -> None:
+    write_run(tmp_path, "bm25", "original")
+    _, told = recorded(**thesis_in(tmp_path))
+    assert "a run of a ranker beside the baseline, bm25" in told
+    assert not (tmp_path / "recorded").exists()
+
+
 class Killed(BaseException):
     """What a process that is killed amounts to: nobody catches it."""
 
