@@ -588,7 +588,13 @@ def of_printed(printed: Mapping[int, pd.DataFrame], checks: pd.DataFrame) -> dic
     ``printed``: the tables by number. ``checks``: those of the tables against one another.
     """
     return {
-        "2.1-tilde-scibert": _printed_lead_of_tilde(printed[1]),
+        "2.1-printed-cross-encoder": _printed_share(
+            printed[1], [CROSS_ENCODER], [*GENERAL, *SCIENTIFIC]
+        ),
+        "2.1-printed-v2-above": _printed_share(printed[1], GENERAL[1:], GENERAL[:1]),
+        "2.1-printed-expansion": _printed_share(printed[1], [TILDE_ROW], EXPANDED),
+        "2.1-printed-most-tasks": _printed_share(printed[1], [BM25_ROW], GENERAL),
+        "2.1-tilde-scibert": _printed_share(printed[1], [TILDE_ROW], [GENERAL[1], TILDEV2_ROW]),
         "2.2-marks": _marks_of_bm25(),
         "2.3-marks": _marks_of_mixtures(),
         "2.3-exceptions": _exceptions(printed[3]),
@@ -597,16 +603,18 @@ def of_printed(printed: Mapping[int, pd.DataFrame], checks: pd.DataFrame) -> dic
     }
 
 
-def _printed_lead_of_tilde(printed: pd.DataFrame) -> Evidence:
-    """Printed cells in which TILDE SciBERT is not above both rows of TILDEv2."""
+def _printed_share(printed: pd.DataFrame, ahead: Sequence[str], behind: Sequence[str]) -> Evidence:
+    """Share of printed cells of Table 2.1 in which each of some rows is above each of others."""
     cells = numbers_of(printed).droplevel("row")
-    rivals = cells.loc[["TILDEv2 BERT", TILDEV2_ROW]].max()
-    not_above = cells.loc[TILDE_ROW] <= rivals
-    return Evidence(
-        f"of {len(not_above)} printed columns, those in which TILDE SciBERT is not above both",
-        int(not_above.sum()),
-        reason=_PRINTED,
-    )
+    n_above, n_pairs = 0, 0
+    for row in ahead:
+        for rival in behind:
+            is_above = cells.loc[row] > cells.loc[rival]
+            n_above += int(is_above.sum())
+            n_pairs += len(is_above)
+    rows, rivals = " and ".join(ahead), " and ".join(behind)
+    description = f"share of {n_pairs} printed pairs of cells, MAP and nDCG, {rows} above {rivals}"
+    return Evidence(description, n_above / n_pairs, reason=_PRINTED)
 
 
 def _marks_of_bm25() -> Evidence:
