@@ -304,19 +304,24 @@ def show_words(caption: str, said: Iterable[tuple[str, str]]) -> Shown:
 
 
 def show_claim(claim: Mapping[str, Any]) -> Shown:
-    """A claim with its verdict, the paper's words and their place, and the numbers that decide."""
-    words, numbers = claim["statement"], f"{as_words(claim)}. Data: {claim['data']}"
+    """A claim with its verdict, the paper's words and their place, and the numbers that decide.
+
+    What is no finding, or cannot be tested here, is folded. The page of claims has the data too.
+    """
+    words, numbers = claim["statement"], as_words(claim)
     label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
     quote = claim["place"]
     if claim["quote"]:
         quote = f"“{claim['quote']}” ({claim['place']})"
-    lines = [
-        f"<b>{label}:</b> {html.escape(words)}",
-        html.escape(quote),
-        f"<i>{html.escape(numbers)}</i>",
-    ]
+    title = f"<b>{label}:</b> {html.escape(words)}"
+    lines = [html.escape(quote), f"<i>{html.escape(numbers)}</i>"]
+    rest = "<br>".join(filter(None, lines))
     style = claim["verdict"].replace(" ", "-")
-    page = f'<p class="claim {style}">{"<br>".join(filter(None, lines))}</p>'
+    if claim["kind"] == "finding" and claim["verdict"] != "not testable":
+        page = f'<p class="claim {style}">{title}<br>{rest}</p>'
+    else:
+        folds = f"<details><summary>{title}</summary> {rest}</details>"
+        page = f'<div class="claim {style}">{folds}</div>'
     quoted = f"\n\n> {markdown_cell(quote)}" if quote else ""
     markdown = f"**{label}:** {markdown_cell(words)}{quoted}\n\n*{markdown_cell(numbers)}*"
     return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)

@@ -73,10 +73,15 @@ def descend(
                 "losses": torch.tensor(losses, dtype=torch.float64),
                 **_drawing(torch, draws),
             }
-            # Put in place whole, so that an interruption leaves the last good one.
-            torch.save(state, checkpoint.with_suffix(".part"))
-            checkpoint.with_suffix(".part").replace(checkpoint)
+            put_in_place(state, checkpoint)
     return losses
+
+
+def put_in_place(state: dict[str, Any], path: Path) -> None:
+    """Save tensors whole or not at all, so that an interruption leaves the last good ones."""
+    part = path.with_name(f"{path.name}.part")
+    models_package("torch").save(state, part)
+    part.replace(path)
 
 
 def _drawing(torch: Any, draws: np.random.Generator | None) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import pandas as pd
 
 from equipoise_compendium.claims import Evidence
 from equipoise_studies.permutations.spreads import relative_range
-from equipoise_studies.permutations.unseen import LEVEL
 
 _ROUNDING = 1e-12
 
@@ -60,9 +59,6 @@ def answer(
         f"{_less_or_more(evidence['rewriter'])} with the order than systems that add the previous "
         "utterance (the standard deviations differ by "
         f"{_with_interval(evidence['rewriter'], '.3f')}).",
-        "For a system that was run on the script alone, a calibrated band meant to hold "
-        f"{LEVEL:.0%} of the orders holds {_with_interval(evidence['unseen'], '.0%')}, on average "
-        "over the systems.",
     ]
 
 

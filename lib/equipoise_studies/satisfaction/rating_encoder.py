@@ -22,7 +22,7 @@ from equipoise_studies.satisfaction.systems import up_sampled
 from equipoise_studies.systems import models_package
 from equipoise_studies.systems.encoders import load_model
 from equipoise_studies.systems.language_models import Device
-from equipoise_studies.training import descend
+from equipoise_studies.training import descend, put_in_place
 
 RATINGS = 5
 DISSATISFIED_RATINGS = 2
@@ -205,9 +205,7 @@ class _BestWeights:
         copied = {name: tensor.detach().clone() for name, tensor in weights.items()}
         self.kept = {"score": torch.tensor(score, dtype=torch.float64), "weights": copied}
         if self.path is not None:
-            # Put in place whole, so that an interruption leaves the last good one.
-            torch.save(self.kept, self.path.with_suffix(".part2"))
-            self.path.with_suffix(".part2").replace(self.path)
+            put_in_place(self.kept, self.path)
 
     def put_back(self) -> None:
         """Go back to the best weights."""

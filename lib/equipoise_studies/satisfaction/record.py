@@ -49,6 +49,7 @@ from equipoise_studies.satisfaction.prompts import (
 from equipoise_studies.satisfaction.rating_encoder import fine_tune_rating_encoder
 from equipoise_studies.satisfaction.study import NOTEBOOK, Estimator, Study, Training, Writer
 from equipoise_studies.satisfaction.systems import (
+    Hawkes,
     fine_tune_encoder,
     fit_hawkes,
     state_features,
@@ -408,20 +409,10 @@ class _Recorder:
         if not times:
             rows = under_sampled(train["dissatisfied"], np.random.default_rng(SEED))
             train, times = train.iloc[rows], 1
-        steps = _steps(training, train, times)
         folder = (self.models or Path()) / estimator.model
         if estimator.kind == "hawkes":
-            fitted = fit_hawkes(
-                train,
-                times=times,
-                features=state_features(folder, training.length) if estimator.model else None,
-                steps=steps,
-                seed=SEED,
-                width=training.width,
-                rate=training.rate,
-                penalty=training.penalty,
-            )
-            return fitted.probability(samples)
+            features = state_features(folder, training.length) if estimator.model else None
+            return _fitted(training, train, times, features).probability(samples)
 
         # An encoder takes hours: it keeps a checkpoint on the way.
         self.work.mkdir(parents=True, exist_ok=True)
@@ -449,7 +440,7 @@ class _Recorder:
             train["dissatisfied"].tolist(),
             _contexts(samples, estimator),
             times=times,
-            steps=steps,
+            steps=_steps(training, train, times),
             batch=training.batch,
             length=training.length,
             rate=training.rate,
@@ -458,6 +449,20 @@ class _Recorder:
             checkpoint=checkpoint,
             device=estimator.device,
         )
+
+
+def _fitted(training: Training, train: pd.DataFrame, times: int, features: Any) -> Hawkes:
+    """A Hawkes process fitted to training samples."""
+    return fit_hawkes(
+        train,
+        times=times,
+        features=features,
+        steps=_steps(training, train, times),
+        seed=SEED,
+        width=training.width,
+        rate=training.rate,
+        penalty=training.penalty,
+    )
 
 
 def _steps(training: Training, train: pd.DataFrame, times: int) -> int:
