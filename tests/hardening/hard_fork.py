@@ -19,7 +19,7 @@ TESTS = [
     "tests/test_house.py",
     "tests/test_notebooks.py",
     "tests/test_words.py",
-    "tests/test_my_films.py",
+    "tests/test_their_series.py",
     "tests/equipoise_compendium/test_site.py",
     "tests/equipoise_compendium/test_crate.py",
     "tests/equipoise_compendium/test_readme.py",
@@ -49,13 +49,13 @@ def run(fork: Path, *words: str) -> str:
 
 def test_a_new_topic_with_a_figure_passes_the_suite_and_leaves_the_rest_alone(fork: Path) -> None:
     equipoise = (sys.executable, "-m", "equipoise_cli")
-    run(fork, *equipoise, "new", "my_films", "--topic", "T007")
-    path = fork / "notebooks" / "my_films.ipynb"
+    run(fork, *equipoise, "new", "their_series", "--topic", "T007")
+    path = fork / "notebooks" / "their_series.ipynb"
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.insert(-1, nbformat.v4.new_code_cell(BARS, id="bars"))
     nbformat.write(notebook, path)
-    run(fork, *equipoise, "build", "my_films")
-    assert (fork / "reports" / "my_films" / "figures" / "bars.svg").is_file()
+    run(fork, *equipoise, "build", "their_series")
+    assert (fork / "reports" / "their_series" / "figures" / "bars.svg").is_file()
 
     author = ("-c", "user.name=fork", "-c", "user.email=fork@example.org")
     run(fork, "git", "add", "--all")
@@ -65,5 +65,5 @@ def test_a_new_topic_with_a_figure_passes_the_suite_and_leaves_the_rest_alone(fo
     assert modified == {"reports/site/find.html", "reports/site/index.html"}
 
     run(fork, *equipoise, "check")
-    ours = "not notebook_runs or my_films"  # of the notebooks, only the new one is run again
+    ours = "not notebook_runs or their_series"  # of the notebooks, only the new one is run again
     run(fork, sys.executable, "-m", "pytest", "-q", "-k", ours, *TESTS)
