@@ -496,10 +496,11 @@ def by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
     """
     with_interval = [row for row in rows if row["p_value"] is not None]
     contradicted = [row for row in with_interval if row["verdict"] == "contradicted"]
+    # Half of the 1 % that an interval of 99 % misses lies beyond one edge, all of it beyond two.
+    n_two_edges = sum(row["contradicted_if"].startswith("outside") for row in with_interval)
     return {
         "intervals": len(with_interval),
-        # half of the 1 % that an interval of 99 % misses lies on the contradicting side
-        "expected": 0.005 * len(with_interval),
+        "expected": 0.005 * (len(with_interval) + n_two_edges),
         "contradicted": len(contradicted),
         "survive": sum(row["survives_holm"] == "yes" for row in contradicted),
     }

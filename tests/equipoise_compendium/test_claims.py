@@ -419,3 +419,21 @@ def test_sentences_are_counted_as_the_claims_say() -> None:
         quotes = set(zip(against["paper"], against["quote"], strict=True))
         assert counted["all", basis, "contradicted"] == len(quotes)
         assert counted["all", basis, "all"] == len(rows.drop_duplicates(["paper", "quote"]))
+
+
+def test_chance_contradicts_more_where_there_are_two_edges() -> None:
+    rows = [
+        {"p_value": p, "contradicted_if": edge, "verdict": verdict, "survives_holm": survives}
+        for p, edge, verdict, survives in (
+            (1.0, "<= 0", "holds", ""),
+            (0.001, "outside [0, 1]", "contradicted", "yes"),
+            (0.009, "< 2", "contradicted", "no"),
+            (None, "< 2", "contradicted", ""),
+        )
+    ]
+    assert claims.by_chance(rows) == {
+        "intervals": 3,
+        "expected": pytest.approx(0.5 * 0.01 + 0.01 + 0.5 * 0.01),
+        "contradicted": 2,
+        "survive": 1,
+    }

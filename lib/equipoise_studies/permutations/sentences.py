@@ -31,8 +31,8 @@ def answer(
 
     ``exact``: of `Experiment.exact`. ``needed``: orders that give a mean within a margin.
     ``ranking``: of `orders_for_ranking`. ``evidence``: that on the claims, by ``chance`` (the
-    script against drawn orders), ``rewriter`` (what it saves of the spread), ``unseen`` (coverage),
-    ``alarms`` (of MD1, systems exchanged).
+    script against drawn orders), ``rewriter`` (what it saves of the spread) and ``alarms`` (of MD1,
+    systems exchanged).
     """
     conversations = exact["topic"].nunique()
     most_moved_first = needed.sort_values("range / mean", ascending=False)["run"]
