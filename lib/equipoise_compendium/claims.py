@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from equipoise.files import read_columns
-from equipoise.statistics import corrected, units_to_decide
 from equipoise_compendium import project
+from equipoise_compendium.tables import read_columns
 
 KINDS = {
     "finding": "the paper's own words",
@@ -61,7 +60,7 @@ STATED = [
 ]
 """Columns of a file of claims.
 
-``claim`` is a name, such as ``2.2-stems``. ``null`` says what would be seen by chance alone: a
+``claim`` is a name, such as ``same-line``. ``null`` says what would be seen by chance alone: a
 maximum, an absolute value or the best of several choices lies above zero with nothing behind it,
 so such a number is judged by `less_chance`. ``stand_in`` says why data that are not the paper's
 can test the claim.
@@ -299,7 +298,9 @@ def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -
     gap = min(abs(effect - edge) for edge in (allowed.low, allowed.high))
     if gap <= 1e-9 * max(1.0, abs(effect)) or high == low:
         return None
-    return units_to_decide(evidence.n, low, high, gap, level=level, power=power)
+    sides = stats.norm.ppf((1 + level) / 2)
+    standard_error = (high - low) / (2 * sides)
+    return math.ceil(evidence.n * ((sides + stats.norm.ppf(power)) * standard_error / gap) ** 2)
 
 
 def stated(paper: str) -> pd.DataFrame:
@@ -421,12 +422,22 @@ def _survivors(table: pd.DataFrame) -> pd.Series:
     """
     survives = pd.Series("", index=table.index)
     for _, rows in table[table["p_value"].notna()].groupby("paper"):
-        p_values = corrected(rows["p_value"].astype(float), "holm")
         is_contradicted = rows["verdict"] == "contradicted"
-        is_below = pd.Series(p_values <= FAMILY_ERROR, index=rows.index)
+        is_below = pd.Series(_below_by_holm(rows["p_value"].to_numpy(float)), index=rows.index)
         answers = is_below.map({True: "yes", False: "no"})
         survives[rows.index] = answers.where(is_contradicted, "")
     return survives
+
+
+def _below_by_holm(p_values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which p-values of a family are significant by Holm.
+
+    The smallest is held to 1/m of the error, the next to 1/(m - 1), none behind one that fails.
+    """
+    order = np.argsort(p_values, kind="stable")
+    sizes = np.arange(len(p_values), 0, -1)
+    passes = np.logical_and.accumulate(p_values[order] * sizes <= FAMILY_ERROR)
+    return passes[np.argsort(order)]
 
 
 def by_sentence(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

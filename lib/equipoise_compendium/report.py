@@ -1,8 +1,8 @@
 """The report of a notebook: tables and figures saved, and held against the printed ones.
 
 A notebook opens one `Report`, gives it each table and figure under the artefact's name
-(``gfrc/table-1``) or a name of its own, and ends with `Report.finish`. What the paper prints lies
-in ``data/published``; cells are compared at the printed precision, and every cell that differs
+(``anscombe/table-1``) or a name of its own, and ends with `Report.finish`. What the paper prints
+lies in ``data/published``; cells are compared at the printed precision, and every cell that differs
 needs a reason in ``data/published/<paper>/explanations.csv``. Code, not the author, decides the
 status of an artefact and the verdict on a claim. A variant, made with other parameters than the
 paper's, is held against no paper: it stands beside the report made with the paper's.
@@ -25,7 +25,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equipoise.problems import plain
 from equipoise_compendium import plots, project
 from equipoise_compendium.claims import Evidence, by_sentence, judged
 from equipoise_compendium.ledger import in_words
@@ -38,6 +37,7 @@ from equipoise_compendium.provenance import (
     loaded_versions,
     write_manifest,
 )
+from equipoise_compendium.settings import FILE, settings
 from equipoise_compendium.shown import (
     Shown,
     difference_lines,
@@ -49,6 +49,8 @@ from equipoise_compendium.shown import (
     show_variant,
     show_words,
 )
+from equipoise_compendium.typed import unchecked
+from equipoise_compendium.words import plain
 from equipoise_compendium.writing import write_csv
 
 Basis = Literal["recomputed", "derived", "replica"]
@@ -86,7 +88,7 @@ class Report:
         self._answer: list[str] = []
         self._known = artefacts()
         self._records: dict[str, dict[str, Any]] = {}
-        plots.use_style()
+        plots.use_style(_colours())
 
     def table(
         self,
@@ -106,7 +108,7 @@ class Report:
     ) -> Shown:
         """Save a table, show it, and hold it against the printed one where it is a paper's.
 
-        ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of
+        ``name`` is the artefact (``anscombe/table-1``), or a name of the notebook's own. All of
         ``ours`` is saved as CSV; shown are the rows and columns that the paper prints. ``keys`` are
         the columns that identify a row, ``caption`` is by default the artefact's title, and
         ``against`` its own printed table. ``columns`` are the printed ones to compare, and
@@ -125,6 +127,7 @@ class Report:
         else:
             if against is not None:
                 comparison = compare(ours, against, keys, columns, where, tolerance)
+                note = "; ".join(filter(None, [note, _unchecked_note(against)]))
             shown = show_table(title, ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
         (self.folder / "tables").mkdir(exist_ok=True)
@@ -207,7 +210,7 @@ class Report:
     def claim(self, name: str, evidence: Evidence, data: str = "") -> Shown:
         """Judge a claim of ``data/published/<paper>/claims.csv`` by the evidence.
 
-        ``name`` is such as ``thesis/2.2-stems``. ``data`` says in words what the evidence was
+        ``name`` is such as ``anscombe/same-line``. ``data`` says in words what the evidence was
         computed on: `OWN_DATA`, `PRINTED_NUMBERS` (which a consistency claim has by itself), or a
         stand-in. The artefact that it rests on has been reported. A variant judges nothing.
         """
@@ -320,6 +323,22 @@ class Report:
             "differences": differences,
             "claims": [],
         }
+
+
+def _unchecked_note(artefact: str) -> str:
+    """That a program read the printed cells, and no person has confirmed them; else empty."""
+    source = unchecked(artefact)
+    if not source:
+        return ""
+    return f"unchecked: the printed cells were read from {source} by a program, not by a person"
+
+
+def _colours() -> tuple[str, ...]:
+    """The colours of this compendium, if it has its own; then the report rests on them."""
+    colours = settings().colours
+    if colours:
+        project.noted(project.root() / FILE)
+    return colours
 
 
 def _counted_findings(claims: Sequence[Mapping[str, Any]]) -> str:

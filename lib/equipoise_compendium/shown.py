@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from equipoise.problems import plain
 from equipoise_compendium.claims import as_words
 from equipoise_compendium.printed import PRINTED_FRACTION, Comparison, Printed, as_number, raw
+from equipoise_compendium.words import plain
 
 MARKS = " better than"
 """End of the name of a column that marks another, whose name comes before it, by letters."""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from equipoise_compendium import project
-from equipoise_compendium.site import explore
+from equipoise_compendium.site.added import script
+from equipoise_studies.pages import explore
 from explored import PAGE, report, wanted
 
 
@@ -24,7 +25,7 @@ def test_without_scripts_the_settings_of_the_papers_are_shown() -> None:
 
 
 def test_the_script_is_short_and_the_only_one_that_may_run() -> None:
-    text, policy = explore.script()
+    text, policy = script(explore.SCRIPT)
     assert len(text.splitlines()) < 150
     page = html.unescape(PAGE.read_text(encoding="utf-8"))
     assert page.count("script-src") == 1

@@ -25,13 +25,12 @@ from packaging.utils import canonicalize_name
 from equipoise_cli import main
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.settings import settings
 from equipoise_compendium.site import pages
 
 ROOT = project.root()
 README = ROOT / "README.md"
-GUIDES = [
-    ROOT / "lib" / "equipoise_compendium" / "site" / "guide" / f"{name}.md" for name in pages.GUIDES
-]
+GUIDES = [pages.guide_file(name) for name in settings().guide]
 
 
 def blocks(path: Path, *languages: str) -> list[str]:
@@ -84,7 +83,8 @@ def test_every_page_of_the_guide_is_in_the_readme_and_every_file_is_there() -> N
     linked = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
     assert all((ROOT / link).exists() for link in linked)
     assert {path.relative_to(ROOT).as_posix() for path in GUIDES} <= set(linked)
-    assert {path.stem for path in GUIDES} == {path.stem for path in GUIDES[0].parent.iterdir()}
+    folders = {path.parent for path in GUIDES}
+    assert {path for folder in folders for path in folder.iterdir()} == set(GUIDES)
 
 
 def test_three_findings_are_those_of_the_reports() -> None:

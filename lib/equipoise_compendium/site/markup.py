@@ -24,7 +24,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from traitlets.config import Config
 
-from equipoise.problems import plain
+from equipoise_compendium.settings import settings
+from equipoise_compendium.words import plain
 
 
 def _words(text: str) -> set[str]:
@@ -71,12 +72,6 @@ _MATHML_ATTRIBUTES = _words(
     "separator stretchy style symmetric width"
 )
 _CONVERTER = math_core.LatexToMathML()
-# The group is the name of a function or quantity, not a product of letters. Text and commands are
-# matched without it, so that they stay as they are.
-_NAME = re.compile(
-    r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
-    r"(?<![A-Za-z])(?!ijk)([A-Za-z]{3,}|[A-Z]{2}|wc|pw|uc)(?![A-Za-z])"
-)
 
 
 # --- what may pass --------------------------------------------------------------------------------
@@ -117,7 +112,7 @@ def clean(markup: object) -> str:
 def formula(tex: str, *, block: bool = True) -> Markup:
     """A formula as MathML, names upright; one that cannot be converted is shown as written."""
     try:
-        mathml = _CONVERTER.convert_with_local_state(_NAME.sub(_upright, tex), displaystyle=block)
+        mathml = _CONVERTER.convert_with_local_state(_name().sub(_upright, tex), displaystyle=block)
     except math_core.LatexError:
         return Markup('<code class="tex-error">{}</code>').format(tex)
     # A formula can carry links and styles, so what it has become is cleaned as well.
@@ -128,6 +123,20 @@ def formula(tex: str, *, block: bool = True) -> Markup:
         filter_style_properties={"color", "text-align", "padding-left", "padding-right"},
     )
     return Markup(cleaned)  # noqa: S704 - it is clean
+
+
+def _name() -> re.Pattern[str]:
+    """Matches a function or quantity in a formula as its group, and text and commands without it.
+
+    A compendium says which short words are quantities, and which longer ones products of letters.
+    """
+    quantities = "".join(f"|{re.escape(name)}" for name in settings().quantities)
+    products = "|".join(map(re.escape, settings().products))
+    no_product = f"(?!{products})" if products else ""
+    return re.compile(
+        r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
+        rf"(?<![A-Za-z]){no_product}([A-Za-z]{{3,}}|[A-Z]{{2}}{quantities})(?![A-Za-z])"
+    )
 
 
 def _upright(match: re.Match[str]) -> str:

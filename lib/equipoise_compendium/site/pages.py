@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,25 +24,19 @@ import pandas as pd
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from equipoise import catalogue
-from equipoise.declare import written
-from equipoise.problems import plain
 from equipoise_compendium import claims, project
 from equipoise_compendium.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.provenance import MANIFEST, read_manifest
-from equipoise_compendium.site import explore
+from equipoise_compendium.settings import bibliography, settings
+from equipoise_compendium.site.added import Page, added_pages, folders, script
 from equipoise_compendium.site.markup import TEMPLATES, body, formula, headings, image, prose
 from equipoise_compendium.site.tables import framed
 from equipoise_compendium.staging import move, staging
+from equipoise_compendium.words import plain
 
-GUIDES = ("start", "conversations", "runs", "answers", "orders", "compare", "studies", "fork")
-"""The pages of the guide in their order, each a Markdown file of ``guide/``."""
-PICTURE = ("gfrc2", "figure-4")
-"""The figure of the first page."""
 VARIANTS = "variants.html"
 """The page of what a reader has built with other parameters, which no committed report has."""
-SPELLINGS = ("ANOVA", "BM25", "GFR", "GFRC", "MD1", "RBO", "TILDE", "TILDEv2")
 LETTERS = {
     "exact": "=",
     "explained": "≈",
@@ -80,7 +74,7 @@ class Reports:
     """What lies in ``reports/``: executed notebooks, the ledger, claims and findings."""
 
     notebooks: Mapping[str, Notebook]
-    references: Mapping[str, str] = field(default_factory=catalogue.references)
+    references: Mapping[str, str] = field(default_factory=bibliography)
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
@@ -158,11 +152,25 @@ def finding_sections(text: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
     return sections
 
 
+def guide_file(name: str) -> Path:
+    """A page of the guide in Markdown: the compendium's own, or ours."""
+    places = [Path(__file__).parent / "guide"]
+    if settings().guides:
+        places.insert(0, project.root() / settings().guides)
+    for folder in places:
+        if (folder / f"{name}.md").is_file():
+            return folder / f"{name}.md"
+    raise FileNotFoundError(
+        f"data/compendium.toml: guide has {name}, but no file {name}.md is in "
+        f"{settings().guides or 'the folder that guides would name'}, and ours is recompute.md"
+    )
+
+
 def guides() -> dict[str, tuple[str, str]]:
     """Title and Markdown of every page of the guide, by the name of its page."""
     by_page = {}
-    for name in GUIDES:
-        text = (Path(__file__).parent / "guide" / f"{name}.md").read_text(encoding="utf-8")
+    for name in settings().guide:
+        text = guide_file(name).read_text(encoding="utf-8")
         title = text.partition("\n")[0].lstrip("# ")
         by_page[f"guide-{name}"] = title, re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text)
     return by_page
@@ -173,7 +181,7 @@ def guides() -> dict[str, tuple[str, str]]:
 
 def in_words(identifier: str) -> str:
     """An identifier in words, with names and numbers as they are written."""
-    spelling = {name.lower(): name for name in SPELLINGS}
+    spelling = {name.lower(): name for name in settings().spellings}
     text = re.sub(r"(?<=\d)_(?=\d{3})", "", identifier)
     text = re.sub(r"\[(.*)\]", r", \1", text).replace("_", " ")
     text = re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", text)
@@ -258,7 +266,10 @@ def _variants() -> list[tuple[str, str, dict[str, Any]]]:
 
 def _picture(ledger: pd.DataFrame) -> dict[str, Any]:
     """The figure of the first page; empty where it has not been made."""
-    paper, artefact = PICTURE
+    wanted = settings().picture
+    if wanted is None:
+        return {}
+    paper, _, artefact = wanted.artefact.partition("/")
     of_picture = (ledger["paper"] == paper) & (ledger["artefact"] == artefact)
     rows = ledger[of_picture & (ledger["notebook"] != "")]
     if rows.empty:
@@ -270,13 +281,16 @@ def _picture(ledger: pd.DataFrame) -> dict[str, Any]:
     picture = image(f"../{quote(source)}", svg, f"{caption}: {row['title']}")
     return {
         "image": Markup(picture),  # noqa: S704 - image() escapes
-        "caption": caption,
+        "caption": f"{caption}: {wanted.caption}" if wanted.caption else caption,
         "page": row["notebook"],
         "anchor": row["anchor"],
+        "moves": wanted.page,
     }
 
 
-def _things_to_find(reports: Reports) -> dict[str, list[tuple[str, str, str]]]:
+def _things_to_find(
+    reports: Reports, added: Sequence[Page]
+) -> dict[str, list[tuple[str, str, str]]]:
     """What a reader may look for, by kind: address, name, and what it is."""
     artefacts = []
     for row in reports.ledger[reports.ledger["notebook"] != ""].itertuples():
@@ -290,9 +304,14 @@ def _things_to_find(reports: Reports) -> dict[str, list[tuple[str, str, str]]]:
     books = []
     for group, entries in reports.by_paper():
         books += [(f"{name}.html", title, group) for name, title in entries]
-    measures = [(f"measures.html#{m.anchor}", m.name, m.meaning) for m in catalogue.MEASURES]
+    entries_of_added = {}
+    for page in added:
+        if page.entries:
+            entries_of_added[page.title] = [
+                (f"{page.name}.html#{anchor}", name, about) for anchor, name, about in page.entries
+            ]
     return {
-        "Measures": measures,
+        **entries_of_added,
         "Tables and figures": artefacts,
         "Notebooks": books,
         "Guide": [(f"{name}.html", title, "") for name, (title, _) in guides().items()],
@@ -304,7 +323,7 @@ def _things_to_find(reports: Reports) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def _environment() -> jinja2.Environment:
-    loader = jinja2.FileSystemLoader(TEMPLATES / "site")
+    loader = jinja2.FileSystemLoader([TEMPLATES / "site", *folders()])
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -315,7 +334,7 @@ def _environment() -> jinja2.Environment:
         "headings": headings,
         "symbol": symbol,
         "work": work,
-        "written": written,
+        "written": repr,
     }
     return environment
 
@@ -323,11 +342,15 @@ def _environment() -> jinja2.Environment:
 class _Pages:
     """Pages made so far, by file name."""
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(
+        self, reports: Reports, added: Sequence[Page], about: Sequence[tuple[str, str]]
+    ) -> None:
         self.files = {"assets/style.css": _style()}
         self._environment = _environment()
         self._environment.globals |= {
-            "explored": ["explore"] if explore.REPORT in reports.notebooks else [],
+            "about_pages": about,
+            "added": [page.name for page in added],
+            "compendium": settings(),
             "guides": [(name, title) for name, (title, _) in guides().items()],
             "bases": claims.BASES,
             "judgements": claims.VERDICTS,
@@ -359,7 +382,8 @@ def _add_index(site: _Pages, reports: Reports) -> None:
     site.add(
         "contents",
         "index",
-        "Equipoise",
+        settings().name,
+        lead=settings().lead.format(artefacts=len(reports.ledger)),
         ledger=reports.ledger.to_dict("records"),
         papers=papers,
         findings=reports.findings,
@@ -383,25 +407,20 @@ def _add_notebooks(site: _Pages, reports: Reports) -> None:
         )
 
 
-def _add_measures(site: _Pages, references: Mapping[str, str]) -> None:
-    cited: set[str] = set()
-    for measure in catalogue.MEASURES:
-        cited.update(measure.sources)
-    site.add(
-        "measures",
-        "measures",
-        "Measures",
-        measures=catalogue.MEASURES,
-        references=[(key, entry) for key, entry in references.items() if key in cited],
-    )
-
-
 def pages() -> dict[str, bytes]:
     """Every file of the site by its path below ``reports/site``; empty without any report."""
     reports = Reports(reported())
     if not reports.notebooks:
         return {}
-    site = _Pages(reports)
+    added = added_pages(reports.notebooks)
+    promises, performance = _promises(), _performance()
+    about = [("data", "Data")]
+    if promises:
+        about.append(("reliability", "Reliability"))
+    if performance:
+        about.append(("performance", "Performance"))
+    about.append(("variants", "Variants"))
+    site = _Pages(reports, added, about)
     _add_index(site, reports)
     site.add(
         "claims",
@@ -413,20 +432,20 @@ def pages() -> dict[str, bytes]:
         chance=claims.by_chance(reports.claims),
     )
     _add_notebooks(site, reports)
-    _add_measures(site, reports.references)
-    explored = explore.values() if explore.REPORT in reports.notebooks else {}
-    if explored:
-        site.add("explore", "explore", "Explore", report=explore.REPORT, **explored)
-    site.add("performance", "performance", "Performance", topics=_performance())
-    site.add("reliability", "reliability", "Reliability", topics=_promises())
+    for page in added:
+        site.add(page.name, page.name, page.title, **page.values)
+    if performance:
+        site.add("performance", "performance", "Performance", topics=performance)
+    if promises:
+        site.add("reliability", "reliability", "Reliability", topics=promises)
     data_readme = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
     site.add("document", "data", "Data", body=prose(data_readme))
     for name, (title, text) in guides().items():
         site.add("document", name, title, body=prose(text))
     site.add("variants", "variants", "Variants", variants=_variants())
-    script, policy = explore.script("find")
-    found = _things_to_find(reports)
-    site.add("find", "find", "Find", found=found, script=script, policy=policy)
+    text, policy = script(TEMPLATES / "site" / "find.js")
+    found = _things_to_find(reports, added)
+    site.add("find", "find", "Find", found=found, script=text, policy=policy)
     return dict(sorted(site.files.items()))
 
 

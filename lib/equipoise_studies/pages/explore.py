@@ -6,30 +6,25 @@ none.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.site.markup import TEMPLATES
+from equipoise_compendium.notebooks import Notebook
+from equipoise_compendium.site.added import Page, script
 
 REPORT = "explore_conversations"
 TOPICS = ("M002", "R112")
 SETTINGS = ("patience", "gains", "target", "stop model")
 DECIMALS = 6
 CASES = ("gfrc_time_travel_movies", "gfrc2_iclr_researchers")
+SCRIPT = Path(__file__).with_suffix(".js")
 WIDTH = 600
 """Units that a score of 1, and the longest conversation, take in the figures."""
-
-
-def script(name: str = "explore") -> tuple[str, str]:
-    """The script of a page, and what its policy must say for it to run."""
-    text = (TEMPLATES / "site" / f"{name}.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return text, f"script-src 'sha256-{digest}'"
 
 
 def _runs(topic: str, names: list[str]) -> tuple[list[dict[str, Any]], int]:
@@ -99,7 +94,7 @@ def values() -> dict[str, Any]:
     grid_by_topic = grids()
     if not grid_by_topic:
         return {}
-    text, policy = script()
+    text, policy = script(SCRIPT)
     lookups = {topic: grid["lookup"] for topic, grid in grid_by_topic.items()}
     content = {"width": WIDTH, "decimals": DECIMALS, "topics": lookups}
     data = json.dumps(content, separators=(",", ":"))
@@ -111,4 +106,11 @@ def values() -> dict[str, Any]:
         "data": data.replace("<", "\\u003c"),
         "width": WIDTH,
         "case_notebooks": CASES,
+        "report": REPORT,
     }
+
+
+def page(notebooks: Mapping[str, Notebook]) -> Page | None:
+    """The page, where its report has been made."""
+    page_values = values() if REPORT in notebooks else {}
+    return Page("explore", "Explore", page_values) if page_values else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -15,7 +16,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equipoise.problems import plain
+from equipoise_compendium.words import plain
 
 COLOURS = ("#0072B2", "#A24400", "#338055", "#C377AA", "#C38811", "#4C80FF", "#441A00", "#3C444C")
 """Categories, in the order they are used.
@@ -30,13 +31,13 @@ GREY = "#8A8A8A"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def use_style() -> None:
-    """Set the style of every figure that follows."""
+def use_style(colours: Sequence[str] = ()) -> None:
+    """Set the style of every figure that follows; ``colours`` in place of ours."""
     mpl.rcParams.update(
         {
             "axes.axisbelow": True,
             "axes.grid": True,
-            "axes.prop_cycle": cycler(color=COLOURS),
+            "axes.prop_cycle": cycler(color=colours or COLOURS),
             "axes.spines.right": False,
             "axes.spines.top": False,
             "figure.constrained_layout.use": True,
