@@ -26,10 +26,10 @@ WIDTH = 600
 
 
 def script(name: str = "explore") -> tuple[str, str]:
-    """The script of a page, and what its policy must say for it to run."""
+    """A script of the pages, and its digest as a policy names it for the script to run."""
     text = (TEMPLATES / "site" / f"{name}.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return text, f"script-src 'sha256-{digest}'"
+    return text, f"'sha256-{digest}'"
 
 
 def _runs(topic: str, names: list[str]) -> tuple[list[dict[str, Any]], int]:
@@ -99,14 +99,14 @@ def values() -> dict[str, Any]:
     grid_by_topic = grids()
     if not grid_by_topic:
         return {}
-    text, policy = script()
+    text, digest = script()
     lookups = {topic: grid["lookup"] for topic, grid in grid_by_topic.items()}
     content = {"width": WIDTH, "decimals": DECIMALS, "topics": lookups}
     data = json.dumps(content, separators=(",", ":"))
     return {
         "grids": grid_by_topic,
         "script": text,
-        "policy": policy,
+        "digest": digest,
         # It stands within a script element, which the text "</script>" would end.
         "data": data.replace("<", "\\u003c"),
         "width": WIDTH,
