@@ -389,7 +389,7 @@ def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
                 row["claim"] = claim["statement"]
                 row["evidence"] = claim["said"]
                 row["notebook"] = manifest["notebook"]
-                row["p_value"] = p_value(_evidence_of(claim), claim["contradicted_if"])
+                row["p_value"] = p_value(evidence_of(claim), claim["contradicted_if"])
                 rows.append(row)
     table = pd.DataFrame(rows, columns=COLUMNS)
     table["survives_holm"] = _survivors(table)
@@ -408,7 +408,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _evidence_of(claim: Mapping[str, Any]) -> Evidence:
+def evidence_of(claim: Mapping[str, Any]) -> Evidence:
     """The evidence of a claim, from a manifest or a row of ``claims.csv``."""
     numbers = {name: claim[name] for name in ("estimate", "low", "high", "n", "printed")}
     said = claim["said"] if "said" in claim else claim["evidence"]
@@ -517,27 +517,40 @@ def by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def as_words(claim: Mapping[str, Any]) -> str:
-    """The numbers behind a verdict, and for an undecided one what would decide it."""
-    evidence = _evidence_of(claim)
+def interval_in_words(claim: Mapping[str, Any]) -> str:
+    """The estimate of a claim, with the interval that its verdict rests on where there is one."""
+    evidence = evidence_of(claim)
     if evidence.estimate is None:
-        return f"{evidence.said}: {evidence.reason}"
-    words = f"{evidence.said}: {evidence.estimate:.4g}"
-    criterion = claim["contradicted_if"]
+        return ""
+    words = f"{evidence.estimate:.4g}"
     if evidence.low is not None:
-        low, high, level = deciding_ends(evidence, criterion)
+        low, high, level = deciding_ends(evidence, claim["contradicted_if"])
         words += f" [{low:.4g}, {high:.4g}]"
         if level > 0.95:
             words += f" ({level:.0%})"
+    return words
+
+
+def criterion_in_words(claim: Mapping[str, Any]) -> str:
+    """Which values would contradict a claim."""
+    sign, _, edge = claim["contradicted_if"].partition(" ")
+    return f"contradicted {_SIGNS.get(sign, sign)} {edge}"
+
+
+def as_words(claim: Mapping[str, Any]) -> str:
+    """The numbers behind a verdict, and for an undecided one what would decide it."""
+    evidence = evidence_of(claim)
+    if evidence.estimate is None:
+        return f"{evidence.said}: {evidence.reason}"
+    words = f"{evidence.said}: {interval_in_words(claim)}"
     if evidence.n is not None:
         words += f", n = {evidence.n:,.0f}"
     if evidence.printed is not None:
         words += f"; printed {evidence.printed:.4g}"
-    sign, _, edge = criterion.partition(" ")
-    words += f"; contradicted {_SIGNS.get(sign, sign)} {edge}"
+    words += f"; {criterion_in_words(claim)}"
     if evidence.reason:
         words += f"; no interval: {evidence.reason}"
-    if claim["verdict"] == "undecided" and excludes_printed(evidence, criterion):
+    if claim["verdict"] == "undecided" and excludes_printed(evidence, claim["contradicted_if"]):
         words += "; the printed effect is excluded"
     if claim["n_needed"]:
         effect = "the effect seen" if evidence.printed is None else "the printed effect"

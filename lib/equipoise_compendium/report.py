@@ -66,6 +66,14 @@ def _slug(name: str) -> str:
     return name.replace("/", "-")
 
 
+def _figure_of(drawn: Axes | Figure, name: str) -> Figure:
+    """The figure that axes belong to."""
+    figure = drawn.get_figure(root=True)
+    if figure is None:
+        raise ValueError(f"{name}: these axes belong to no figure")
+    return figure
+
+
 class Report:
     """The tables and figures of one notebook, saved and compared as they are made.
 
@@ -144,6 +152,7 @@ class Report:
         *,
         alt: str = "",
         values: pd.DataFrame | None = None,
+        narrow: Axes | Figure | None = None,
         keys: Sequence[str] = (),
         against: str | None = None,
         basis: Basis = "derived",
@@ -153,7 +162,8 @@ class Report:
         """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
 
         ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is
-        to be seen in it, for those who cannot see it, by default the caption. The values are
+        to be seen in it, for those who cannot see it, by default the caption. ``narrow`` is the
+        figure for a phone, by default the same laid out anew by `plots.narrow`. The values are
         compared with a printed table only if ``against`` names one; ``basis`` is "recomputed" where
         the figure itself prints these numbers. The other parameters are those of `table`.
         """
@@ -166,9 +176,7 @@ class Report:
             raise ValueError(
                 f"{name}: a figure without printed numbers to compare is derived or a replica"
             )
-        figure = drawn.get_figure(root=True)
-        if figure is None:
-            raise ValueError(f"{name}: these axes belong to no figure")
+        figure = _figure_of(drawn, name)
         caption, slug = plain(self._title(name, caption)), _slug(name)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         (self.folder / "figures").mkdir(exist_ok=True)
@@ -176,7 +184,13 @@ class Report:
         for file in files:
             kind = file.rpartition(".")[2]
             (self.folder / file).write_bytes(plots.rendered(figure, kind, alt, slug))
+        if narrow is None:
+            plots.narrow(figure)
+        narrow_figure = figure if narrow is None else _figure_of(narrow, name)
+        narrow_svg = plots.rendered(narrow_figure, "svg", alt, f"{slug}-narrow")
+        (self.folder / "figures" / f"{slug}{plots.NARROW_ENDING}").write_bytes(narrow_svg)
         plt.close(figure)
+        plt.close(narrow_figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)

@@ -46,6 +46,9 @@ class Settings(_Table):
     )
     licence: str = Field("", description="a sentence at the foot of every page")
     search: str = Field("table 1", description="an example of what one may look for")
+    actions: tuple[tuple[str, str], ...] = Field(
+        (), description="buttons of the first page: address and words"
+    )
     guide: tuple[str, ...] = Field(
         ("recompute",), description="pages of the guide, in their order: names of a Markdown file"
     )

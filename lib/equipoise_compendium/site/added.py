@@ -17,19 +17,20 @@ from typing import Any
 
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.settings import settings
+from equipoise_compendium.site.search import Part
 
 
 @dataclass(frozen=True)
 class Page:
     """A page: its name in addresses, its title, and the values of its template.
 
-    ``entries``: what a reader may look for on it, as anchor, name and meaning.
+    ``entries``: what a reader may look for on it by name.
     """
 
     name: str
     title: str
     values: Mapping[str, Any]
-    entries: tuple[tuple[str, str, str], ...] = ()
+    entries: tuple[Part, ...] = ()
 
 
 def _modules() -> list[ModuleType]:
@@ -52,7 +53,7 @@ def added_pages(notebooks: Mapping[str, Notebook]) -> list[Page]:
 
 
 def script(path: Path) -> tuple[str, str]:
-    """The script of a page, and what the page's policy must say for it to run."""
+    """A script, and its digest as a page's policy names it for the script to run."""
     text = path.read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return text, f"script-src 'sha256-{digest}'"
+    return text, f"'sha256-{digest}'"

@@ -25,12 +25,14 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from equipoise_compendium import claims, project
+from equipoise_compendium.claim_marks import LEGEND, mark
 from equipoise_compendium.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.provenance import MANIFEST, read_manifest
 from equipoise_compendium.settings import bibliography, settings
+from equipoise_compendium.site import search, works
 from equipoise_compendium.site.added import Page, added_pages, folders, script
-from equipoise_compendium.site.markup import TEMPLATES, body, formula, headings, image, prose
+from equipoise_compendium.site.markup import TEMPLATES, body, formula, headings, picture, prose
 from equipoise_compendium.site.tables import framed
 from equipoise_compendium.staging import move, staging
 from equipoise_compendium.words import plain
@@ -93,15 +95,14 @@ class Reports:
         return claims.read(path) if path.is_file() else []
 
     @cached_property
-    def findings(self) -> list[tuple[str, list[tuple[Any, Any]]]]:
-        """What was found, by section: the first sentence of each entry, and the rest."""
+    def findings(self) -> list[tuple[str, list[Finding]]]:
+        """What was found, by section."""
         path = project.root() / "reports" / "findings.md"
         return finding_sections(path.read_text(encoding="utf-8")) if path.is_file() else []
 
     def title(self, key: str) -> str:
-        """Title of the work with a key of the bibliography, without its braces."""
-        match = re.search(r"^\s*title = \{(.*)\},$", self.references.get(key, ""), re.MULTILINE)
-        return re.sub(r"[{}]", "", match[1]) if match else ""
+        """Title of the work with a key of the bibliography."""
+        return works.field_of(self.references.get(key, ""), "title")
 
     def artefacts(self, name: str) -> pd.DataFrame:
         """The tables and figures that a notebook regenerates, as rows of the ledger."""
@@ -136,8 +137,20 @@ class Reports:
         return groups
 
 
-def finding_sections(text: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
-    """The sections of ``findings.md``: title, then the bold sentence and the rest of each entry."""
+@dataclass(frozen=True)
+class Finding:
+    """A finding: the sentence that states it, what is said of it, and the claim it leads to.
+
+    ``claim`` is the anchor of that claim on its page, empty where the finding leads to none.
+    """
+
+    sentence: Markup
+    text: Markup
+    claim: str
+
+
+def finding_sections(text: str) -> list[tuple[str, list[Finding]]]:
+    """The sections of ``findings.md``: title, and entries that begin with a bold sentence."""
     sections = []
     for part in re.split("^## ", text, flags=re.MULTILINE)[1:]:
         title, _, list_text = part.partition("\n")
@@ -146,7 +159,10 @@ def finding_sections(text: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
         for first, rest in re.findall(r"^- \*\*(.+?)\*\*(.+)$", list_text, re.MULTILINE):
             sentence = Markup(prose(first).strip()[3:-4])  # noqa: S704 - prose() cleans
             rest_text = rest.lstrip(" ,")
-            entries.append((sentence, prose(rest_text[:1].upper() + rest_text[1:])))
+            claim = re.search(r"\(claims\.html#(claim-[^)]+)\)", rest)
+            anchor = claim[1] if claim else ""
+            told = prose(rest_text[:1].upper() + rest_text[1:])
+            entries.append(Finding(sentence, told, anchor))
         if entries:
             sections.append((title, entries))
     return sections
@@ -276,11 +292,11 @@ def _picture(ledger: pd.DataFrame) -> dict[str, Any]:
         return {}
     row = rows.iloc[0]
     source = next(file for file in row["files"].split() if file.endswith(".svg"))
-    svg = (project.root() / "reports" / source).read_text(encoding="utf-8")
+    file = project.root() / "reports" / source
     caption = f"{paper}, {row['label']}"
-    picture = image(f"../{quote(source)}", svg, f"{caption}: {row['title']}")
+    drawn = picture(f"../{quote(source)}", file, f"{caption}: {row['title']}")
     return {
-        "image": Markup(picture),  # noqa: S704 - image() escapes
+        "image": Markup(drawn),  # noqa: S704 - picture() escapes
         "caption": f"{caption}: {wanted.caption}" if wanted.caption else caption,
         "page": row["notebook"],
         "anchor": row["anchor"],
@@ -289,32 +305,24 @@ def _picture(ledger: pd.DataFrame) -> dict[str, Any]:
 
 
 def _things_to_find(
-    reports: Reports, added: Sequence[Page]
-) -> dict[str, list[tuple[str, str, str]]]:
-    """What a reader may look for, by kind: address, name, and what it is."""
+    reports: Reports, site: _Pages, added: Sequence[Page]
+) -> dict[str, list[search.Part]]:
+    """What a reader may look for, by kind: what has a name, and the parts of every page."""
     artefacts = []
     for row in reports.ledger[reports.ledger["notebook"] != ""].itertuples():
         address = f"{row.notebook}.html#{row.anchor}"
-        artefacts.append((address, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
+        about = f"{row.title} ({row.status})"
+        artefacts.append(search.Part(address, f"{row.paper}, {row.label}", about))
     judged = []
     for claim in reports.claims:
         address = f"claims.html#claim-{claim['paper']}-{claim['name']}"
         about = f"({claim['verdict']}; {claim['paper']}, {claim['artefact']})"
-        judged.append((address, claim["claim"], about))
-    books = []
-    for group, entries in reports.by_paper():
-        books += [(f"{name}.html", title, group) for name, title in entries]
-    entries_of_added = {}
-    for page in added:
-        if page.entries:
-            entries_of_added[page.title] = [
-                (f"{page.name}.html#{anchor}", name, about) for anchor, name, about in page.entries
-            ]
+        judged.append(search.Part(address, claim["claim"], about, claim["quote"].lower()))
+    entries_of_added = {page.title: list(page.entries) for page in added if page.entries}
     return {
         **entries_of_added,
         "Tables and figures": artefacts,
-        "Notebooks": books,
-        "Guide": [(f"{name}.html", title, "") for name, (title, _) in guides().items()],
+        "Pages": search.text_parts(site.files, site.titles),
         "Claims": judged,
     }
 
@@ -339,6 +347,11 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
+def _claim_mark(claim: Mapping[str, Any]) -> Markup:
+    """The drawing of a claim's number."""
+    return Markup(mark(claim))  # noqa: S704 - mark() escapes
+
+
 class _Pages:
     """Pages made so far, by file name."""
 
@@ -346,6 +359,8 @@ class _Pages:
         self, reports: Reports, added: Sequence[Page], about: Sequence[tuple[str, str]]
     ) -> None:
         self.files = {"assets/style.css": _style()}
+        self.titles: dict[str, str] = {}
+        copy_script, copy_digest = script(TEMPLATES / "site" / "copy.js")
         self._environment = _environment()
         self._environment.globals |= {
             "about_pages": about,
@@ -353,11 +368,18 @@ class _Pages:
             "compendium": settings(),
             "guides": [(name, title) for name, (title, _) in guides().items()],
             "bases": claims.BASES,
+            "copy_digest": copy_digest,
+            "copy_script": copy_script,
             "judgements": claims.VERDICTS,
+            "legend": LEGEND,
             "letters": LETTERS,
+            "criterion": claims.criterion_in_words,
+            "interval": claims.interval_in_words,
+            "mark": _claim_mark,
             "meanings": STATUS_MEANINGS,
             "notebooks": reports.notebooks,
             "verdicts": verdicts,
+            "version": works.version(),
         }
 
     def add(self, template: str, name: str, title: str, **values: Any) -> None:
@@ -366,15 +388,50 @@ class _Pages:
         text = framed(page.render(here=name, title=title, **values))
         lines = [line.rstrip() for line in text.splitlines()]
         self.files[f"{name}.html"] = ("\n".join(lines) + "\n").encode()
+        self.titles[f"{name}.html"] = title
 
 
-def _add_index(site: _Pages, reports: Reports) -> None:
+def _leads(reports: Reports) -> list[tuple[Finding, dict[str, Any]]]:
+    """The findings that lead to a claim, each with that claim: they are told unfolded."""
+    by_anchor = {f"claim-{claim['paper']}-{claim['name']}": claim for claim in reports.claims}
+    leads = []
+    for _, findings in reports.findings:
+        leads += [
+            (finding, by_anchor[finding.claim])
+            for finding in findings
+            if finding.claim in by_anchor
+        ]
+    return leads
+
+
+def _by_chapter(reports: Reports) -> list[tuple[str, str, dict[str, list[Any]]]]:
+    """The artefacts of each paper: its name, its title, and rows of the ledger by chapter."""
     papers = []
     for paper, rows in reports.ledger.groupby("paper", sort=False):
         chapters = {}
         for chapter, artefacts in rows.groupby("chapter", sort=False):
-            chapters[chapter] = artefacts.to_dict("records")
-        papers.append((paper, reports.title(str(paper)), chapters))
+            chapters[str(chapter)] = artefacts.to_dict("records")
+        papers.append((str(paper), reports.title(str(paper)), chapters))
+    return papers
+
+
+def _add_artefacts(site: _Pages, reports: Reports) -> None:
+    of_other_data = []
+    replicas = reports.ledger[reports.ledger["status"] == "replica"]
+    for (paper, data), rows in replicas.groupby(["paper", "data"], sort=False):
+        of_other_data.append((paper, data, rows.to_dict("records")))
+    short_of = reports.ledger["status"].isin(["differing", "kept", "absent"])
+    site.add(
+        "artefacts",
+        "artefacts",
+        "Tables and figures",
+        papers=_by_chapter(reports),
+        replicas=of_other_data,
+        others=reports.ledger[short_of].to_dict("records"),
+    )
+
+
+def _add_index(site: _Pages, reports: Reports) -> None:
     answers = {}
     for name in reports.notebooks:
         manifest = read_manifest(project.root() / "reports" / name) or {}
@@ -385,8 +442,13 @@ def _add_index(site: _Pages, reports: Reports) -> None:
         settings().name,
         lead=settings().lead.format(artefacts=len(reports.ledger)),
         ledger=reports.ledger.to_dict("records"),
-        papers=papers,
+        papers=_by_chapter(reports),
+        works=[
+            works.work_of(paper, reports.references.get(paper, ""))
+            for paper in reports.ledger["paper"].unique()
+        ],
         findings=reports.findings,
+        leads=_leads(reports),
         picture=_picture(reports.ledger),
         sentences=claims.by_sentence(reports.claims),
         notebook_menu=reports.by_paper(),
@@ -414,19 +476,21 @@ def pages() -> dict[str, bytes]:
         return {}
     added = added_pages(reports.notebooks)
     promises, performance = _promises(), _performance()
-    about = [("data", "Data")]
+    about = [("artefacts", "Tables and figures"), ("data", "Data")]
     if promises:
         about.append(("reliability", "Reliability"))
     if performance:
         about.append(("performance", "Performance"))
-    about.append(("variants", "Variants"))
+    about += [("variants", "Variants"), ("cite", "Cite")]
     site = _Pages(reports, added, about)
     _add_index(site, reports)
+    _add_artefacts(site, reports)
     site.add(
         "claims",
         "claims",
         "Claims",
         claims=reports.claims,
+        sentences=claims.by_sentence(reports.claims),
         kinds=claims.KINDS,
         about=claims.ABOUT,
         chance=claims.by_chance(reports.claims),
@@ -443,9 +507,17 @@ def pages() -> dict[str, bytes]:
     for name, (title, text) in guides().items():
         site.add("document", name, title, body=prose(text))
     site.add("variants", "variants", "Variants", variants=_variants())
-    text, policy = script(TEMPLATES / "site" / "find.js")
-    found = _things_to_find(reports, added)
-    site.add("find", "find", "Find", found=found, script=text, policy=policy)
+    paper_keys = reports.ledger["paper"].unique()
+    site.add(
+        "cite",
+        "cite",
+        "Cite",
+        software=works.software(),
+        papers=works.papers(paper_keys, reports.references),
+    )
+    text, digest = script(TEMPLATES / "site" / "find.js")
+    entries = _things_to_find(reports, site, added)
+    site.add("find", "find", "Find", found=entries, script=text, digest=digest)
     return dict(sorted(site.files.items()))
 
 

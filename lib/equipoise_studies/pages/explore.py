@@ -94,14 +94,14 @@ def values() -> dict[str, Any]:
     grid_by_topic = grids()
     if not grid_by_topic:
         return {}
-    text, policy = script(SCRIPT)
+    text, digest = script(SCRIPT)
     lookups = {topic: grid["lookup"] for topic, grid in grid_by_topic.items()}
     content = {"width": WIDTH, "decimals": DECIMALS, "topics": lookups}
     data = json.dumps(content, separators=(",", ":"))
     return {
         "grids": grid_by_topic,
         "script": text,
-        "policy": policy,
+        "digest": digest,
         # It stands within a script element, which the text "</script>" would end.
         "data": data.replace("<", "\\u003c"),
         "width": WIDTH,

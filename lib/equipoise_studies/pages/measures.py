@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from equipoise import catalogue
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.site.added import Page
+from equipoise_compendium.site.search import Part
 
 
 def page(_: Mapping[str, Notebook]) -> Page:
@@ -15,8 +16,10 @@ def page(_: Mapping[str, Notebook]) -> Page:
     for measure in catalogue.MEASURES:
         cited.update(measure.sources)
     references = [(key, entry) for key, entry in catalogue.references().items() if key in cited]
-    entries = tuple(
-        (measure.anchor, measure.name, measure.meaning) for measure in catalogue.MEASURES
-    )
+    entries = []
+    for measure in catalogue.MEASURES:
+        words = f"definition formula measure {measure.family.lower()}"
+        address = f"measures.html#{measure.anchor}"
+        entries.append(Part(address, measure.name, measure.meaning, words))
     values = {"measures": catalogue.MEASURES, "references": references}
-    return Page("measures", "Measures", values, entries)
+    return Page("measures", "Measures", values, tuple(entries))

@@ -16,6 +16,8 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from equipoise_compendium.plots.narrow import NARROW_ENDING as NARROW_ENDING
+from equipoise_compendium.plots.narrow import narrow as narrow
 from equipoise_compendium.words import plain
 
 COLOURS = ("#0072B2", "#A24400", "#338055", "#C377AA", "#C38811", "#4C80FF", "#441A00", "#3C444C")

@@ -1,0 +1,143 @@
+"""A figure laid out anew for a phone, from the one that was drawn for a desk.
+
+Panels stand below each other, legends beneath, and long titles and names break. The letters keep
+their size, so that they can be read on a narrow page.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+from matplotlib.ticker import AutoLocator, MaxNLocator
+from matplotlib.transforms import ScaledTranslation
+
+NARROW_ENDING = ".narrow.svg"
+"""End of the file of a figure for a phone, beside the one for a desk."""
+WIDTH = 4.2
+"""Inches. A phone shows them at five sixths, so ten points are as large as a page's small text."""
+TITLE, LABEL, NAME = 46, 40, 18
+"""Characters to a line of a title, of an axis' label, of a name at an axis."""
+LINE = 0.18
+"""Inches from one line of text to the next."""
+_FEW_PANELS = 6
+"""Panels up to which each has a row of its own."""
+_SMALLEST = 7.0
+"""Points of the smallest letters that a phone still shows legibly."""
+_SHRUNK = 0.75
+"""Share of its width that a panel keeps below which what is written in it becomes smaller."""
+
+
+def narrow(figure: Figure) -> None:
+    """Lay a figure out for a narrow page; it is changed in place."""
+    width, height = figure.get_size_inches()
+    if width <= WIDTH:
+        return
+    columns_before, columns, heightened = _stacked(figure)
+    width_kept = (WIDTH / columns) / (width / columns_before)
+    height *= heightened
+    for ax in figure.axes:
+        height += _break_names(ax)
+        if width_kept < _SHRUNK:
+            for text in ax.texts:
+                size = text.get_fontsize()
+                text.set_fontsize(min(size, max(_SMALLEST, size * width_kept / _SHRUNK)))
+    figure.set_size_inches(WIDTH, height + _legends_beneath(figure))
+    for text in figure.texts:
+        _break(text, TITLE)
+
+
+def _stacked(figure: Figure) -> tuple[int, int, float]:
+    """Put panels that stand side by side below each other.
+
+    Returns the columns before and after, and how much higher the grid has become.
+    """
+    panels = [ax for ax in figure.axes if ax.get_subplotspec() is not None]
+    grids = {panel.get_subplotspec().get_gridspec() for panel in panels}
+    grid = grids.pop() if len(grids) == 1 else None
+    if grid is None or grid.ncols == 1:
+        return 1, 1, 1.0
+    longest_name = max(_longest_name(panel) for panel in panels)
+    columns = 1 if len(panels) <= _FEW_PANELS or longest_name > NAME // 2 else 2
+    rows = -(-len(panels) // columns)
+    stacked = GridSpec(rows, columns, figure=figure)
+    label_by_row = {}
+    for panel in panels:
+        label_by_row.setdefault(panel.get_subplotspec().rowspan.start, panel.get_ylabel())
+    for number, panel in enumerate(panels):
+        label = label_by_row[panel.get_subplotspec().rowspan.start]
+        panel.set_subplotspec(stacked[number // columns, number % columns])
+        if number % columns == 0:
+            # Only the first panel of a row had the names and the label at its left.
+            panel.tick_params(labelleft=True)
+            panel.set_ylabel(panel.get_ylabel() or label)
+    return grid.ncols, columns, rows / grid.nrows
+
+
+def _longest_name(ax: Axes) -> int:
+    """Characters of the longest name at the left of a panel; a formula is no name."""
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    return max((len(name) for name in names if "$" not in name), default=0)
+
+
+def _legends_beneath(figure: Figure) -> float:
+    """Move legends beneath what they explain; the height that they take, in inches."""
+    of_axes = [(ax, ax.get_legend()) for ax in figure.axes if ax.get_legend() is not None]
+    height = 0.0
+    if len(of_axes) > 1:
+        for ax, legend in of_axes:
+            # Each panel has colours of its own, so the legend stays with it.
+            below = ScaledTranslation(0, -3 * LINE, figure.dpi_scale_trans)
+            height += _beneath(
+                ax,
+                legend,
+                loc="upper left",
+                bbox_to_anchor=(0, 0),
+                bbox_transform=ax.transAxes + below,
+            )
+        of_axes = []
+    for legend in [*figure.legends, *(legend for _, legend in of_axes)]:
+        height += _beneath(figure, legend, loc="outside lower left")
+    return height
+
+
+def _beneath(place: Axes | Figure, legend: Legend, **where: Any) -> float:
+    """Draw a legend again at another place; the height that it takes, in inches."""
+    labels = [text.get_text() for text in legend.get_texts()]
+    handles = legend.legend_handles
+    title = legend.get_title().get_text()
+    legend.remove()
+    columns = 2 if max(map(len, labels), default=0) <= NAME else 1
+    broken = [textwrap.fill(label, TITLE) for label in labels]
+    place.legend(handles, broken, title=title or None, ncols=columns, **where)
+    return LINE * 1.2 * -(-len(labels) // columns)
+
+
+def _break_names(ax: Axes) -> float:
+    """Break what is written around a panel into lines; the height to add for it, in inches."""
+    for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
+        _break(title, TITLE)
+    _break(ax.xaxis.label, LABEL)
+    if isinstance(ax.xaxis.get_major_locator(), AutoLocator):
+        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    columns = [text.get_text() for text in ax.get_xticklabels()]
+    if len("  ".join(columns)) > LABEL and not any("$" in name for name in columns):
+        ax.tick_params(axis="x", rotation=90)
+    if _longest_name(ax) <= NAME:
+        return 0.0
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    broken = [textwrap.fill(name, NAME) for name in names]
+    ax.set_yticks(ax.get_yticks(), broken)
+    lines = sum(name.count("\n") + 1 for name in broken)
+    return LINE * max(0, lines - len(names))
+
+
+def _break(text: Text, width: int) -> None:
+    """Break a text into lines."""
+    if len(text.get_text()) > width:
+        text.set_text(textwrap.fill(text.get_text(), width))
