@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from equipoise_cli.shared import notebook_name
+from equipoise_cli.shared import FILE, TARGET, fail, notebook_name, write
 
 TOPIC_TITLE = """# {topic}: conversations scored
 
@@ -80,4 +81,66 @@ def _new_topic(name: str, source: str, topic: str) -> None:
     click.echo(f"Then: equipoise build {name}, and pytest {files.test.relative_to(root)}")
 
 
-COMMANDS = (init, new)
+@click.command()
+@click.argument("artefacts", nargs=-1)
+@click.option(
+    "--from", "source", type=FILE, help="Read the cells from a .tex, .csv, .html or .pdf."
+)
+@click.option("--number", type=click.IntRange(1), default=1, help="Which table of that file.")
+@click.option("--page", type=click.IntRange(1), help="Which page of a PDF.  [all]")
+@click.option("--header", type=click.IntRange(1, 9), default=1, help="Rows of its header.")
+@click.option("--force", is_flag=True, help="Replace what is typed in.")
+@click.option("--confirm", is_flag=True, help="You have held the cells against the page.")
+@click.option("--picture", type=TARGET, help="Draw what is typed in, .svg, .png or .pdf.")
+def typed(artefacts: tuple[str, ...], picture: Path | None, confirm: bool, **reading: Any) -> None:
+    """Look for what is mistyped in the printed tables ARTEFACTS, such as smith2020/table-1.
+
+    Without a name all of them are looked at. Faults, such as a row of another length, end with
+    status 1; hints, such as a cell of other precision than its column, are only said. What is read
+    from a PDF is marked as unchecked, on the site too, until --confirm.
+    """
+    from equipoise_compendium import typed as typing
+
+    is_one = len(artefacts) == 1
+    if not is_one and (reading["source"] or confirm or picture):
+        raise click.UsageError("--from, --confirm and --picture are for one table: name it")
+    if reading["source"]:
+        _type_in(artefacts[0], **reading)
+    if confirm:
+        typing.confirm(artefacts[0])
+    n_faults = 0
+    for artefact in artefacts or typing.typed_artefacts():
+        remarks = typing.remarks(artefact)
+        n_faults += sum(remark.is_fault for remark in remarks)
+        source = typing.unchecked(artefact)
+        mark = (
+            f"; unchecked, read from {source}: hold it against the page, then --confirm"
+            if source
+            else ""
+        )
+        click.echo(f"{artefact}: {len(remarks)} to look at{mark}")
+        for remark in remarks:
+            click.echo(f"  {remark}")
+    if picture:
+        write({picture: typing.picture(artefacts[0], picture.suffix.lower().lstrip("."))})
+        click.echo(f"Lay {picture} beside the page.")
+    fail([f"{n_faults} faults in what is typed in"] if n_faults else [])
+
+
+def _type_in(
+    artefact: str, source: Path, number: int, page: int | None, header: int, force: bool
+) -> None:
+    from equipoise_compendium import table_files
+    from equipoise_compendium import typed as typing
+
+    tables = table_files.read_tables(source, page)
+    if number > len(tables):
+        raise click.UsageError(f"--number {number}: {source} has {len(tables)} tables")
+    rows = table_files.with_one_header(tables[number - 1], header)
+    is_exact = source.suffix.lower() != ".pdf"
+    path = typing.type_in(artefact, rows, source, force=force, sure=is_exact)
+    size = f"{len(rows) - 1} rows of {len(rows[0])} columns"
+    click.echo(f"{path.name}: {size} from table {number} of {len(tables)} of {source}")
+
+
+COMMANDS = (init, new, typed)
