@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from equipoise_compendium.notebooks import Notebook
 
 MANIFEST = "manifest.json"
+CHECKPOINTS = ".ipynb_checkpoints"
 REPORT_FOLDER_VARIABLE = "EQUIPOISE_REPORT_FOLDER"
 VARIANT_VARIABLE = "EQUIPOISE_VARIANT"
 DISTRIBUTION = "equipoise"
@@ -212,8 +213,13 @@ def _requirements(name: str) -> set[str]:
 
 def output_digests(folder: Path) -> dict[str, str]:
     """Sha256 of every file of a report but its manifest."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-    return {path.relative_to(folder).as_posix(): project.sha256(path) for path in files}
+    digests = {}
+    for path in sorted(folder.rglob("*")):
+        # Jupyter leaves a folder of copies beside each notebook that is opened in it.
+        is_copy = CHECKPOINTS in path.relative_to(folder).parts
+        if path.is_file() and path.name != MANIFEST and not is_copy:
+            digests[path.relative_to(folder).as_posix()] = project.sha256(path)
+    return digests
 
 
 def _sources(

@@ -40,6 +40,7 @@ from equipoise_compendium.provenance import (
 from equipoise_compendium.settings import FILE, settings
 from equipoise_compendium.shown import (
     Shown,
+    ShownFigure,
     difference_lines,
     markdown_cell,
     show_answer,
@@ -199,7 +200,7 @@ class Report:
             "text/plain": caption,
             "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8"),
         }
-        return Shown(shown, {"image/svg+xml": {"alt": alt}})
+        return ShownFigure(shown, {"image/svg+xml": {"alt": alt}})
 
     def words(
         self,

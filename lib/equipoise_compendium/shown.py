@@ -139,6 +139,24 @@ class Shown:
         return cls({kind: plain(text) for kind, text in formats.items()})
 
 
+CAPTION = {"equipoise": "caption"}
+"""Metadata of the output that holds the caption of the figure before it."""
+
+
+class ShownFigure(Shown):
+    """A figure, with its caption beneath: a notebook shows of an image the image alone."""
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        formats, said = self._repr_mimebundle_()
+        # IPython has no types.
+        display(formats, metadata=said, raw=True)  # type: ignore[no-untyped-call]
+        caption = self.formats["text/plain"]
+        words = {"text/plain": caption, "text/markdown": f"*{markdown_cell(caption)}*"}
+        display(words, metadata=CAPTION, raw=True)  # type: ignore[no-untyped-call]
+
+
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:
     """Decimals to show a column at: the printed precision, else ``digits``; None without floats."""
     has_floats = any(isinstance(value, float) for value in ours)

@@ -332,7 +332,11 @@ def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.Monke
     started: list[list[str]] = []
     monkeypatch.setattr("os.execv", lambda _, command: started.append(command))
     assert called("lab", "--", "--no-browser").exit_code == 0
-    where = [f"--ServerApp.root_dir={project.root()}", "--LabApp.default_url=/lab/tree/notebooks"]
+    where = [
+        f"--ServerApp.root_dir={project.root()}",
+        "--LabApp.default_url=/lab/tree/notebooks",
+        "--ContentsManager.pre_save_hook=equipoise_compendium.saving.before_saving",
+    ]
     assert started[0][1:] == ["-m", "jupyterlab", *where, "--no-browser"]
 
 

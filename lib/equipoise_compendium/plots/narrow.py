@@ -63,7 +63,7 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
     if grid is None or grid.ncols == 1:
         return 1, 1, 1.0
     longest_name = max(_longest_name(panel) for panel in panels)
-    columns = 1 if len(panels) <= _FEW_PANELS or longest_name > NAME // 2 else 2
+    columns = 1 if len(panels) <= _FEW_PANELS or longest_name > 2 * NAME // 3 else 2
     rows = -(-len(panels) // columns)
     stacked = GridSpec(rows, columns, figure=figure)
     label_by_row = {}

@@ -26,6 +26,7 @@ from traitlets.config import Config
 
 from equipoise_compendium.plots.narrow import NARROW_ENDING
 from equipoise_compendium.settings import settings
+from equipoise_compendium.shown import CAPTION
 from equipoise_compendium.words import plain
 
 
@@ -317,7 +318,11 @@ def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.Noteb
     figures = _slugs_by_text(path for path in drawings if not path.name.endswith(NARROW_ENDING))
     tables = _slugs_by_text((report / "tables").glob("*.md"))
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):
+        if cell.cell_type != "code":
+            continue
+        # A page has the caption in its figure, and so not once more behind it.
+        cell.outputs = [output for output in cell.outputs if output.get("metadata") != CAPTION]
+        for output in cell.outputs:
             if output.get("data"):
                 output["data"] = _shown(cell, output, report, figures, tables)
     return notebook
