@@ -33,7 +33,7 @@ def test_the_real_passages_and_runs_can_be_read() -> None:
 def test_the_published_scores_on_the_whole_collection_come_out_to_four_digits() -> None:
     """nDCG@3 of all 16 systems of DECAF, from our facts and from its evaluation files."""
     scores = effectiveness(
-        data.read_whole_collection(), data.read_qrels(), measures={"nDCG@3": "nDCG@3"}
+        data.read_whole_collection(10), data.read_qrels(), measures={"nDCG@3": "nDCG@3"}
     )
     means = scores.groupby("run")["value"].mean()
     published = upstream.fetch_published_scores("ndcg_cut_3")

@@ -92,13 +92,19 @@ def read_rankings(count: int) -> pd.DataFrame:
     return _with_documents(table[table["run"].isin(runs)].reset_index(drop=True))
 
 
-def read_whole_collection() -> pd.DataFrame:
-    """The first ten ranks of 16 systems on the full collection, documents as in `read_rankings`.
+def read_whole_collection(depth: int) -> pd.DataFrame:
+    """The first ranks of 16 systems on the full collection, documents as in `read_rankings`.
 
-    Columns run, query, rank, document, judged, score.
+    Columns run, query, rank, document, judged, score. Raises ValueError where ``depth`` is more
+    than the ranks that are kept.
     """
     table = facts.read(_STUDY, "whole_collection.parquet")
-    return _with_documents(table)
+    if depth > table["rank"].max():
+        raise ValueError(
+            f"data/facts/{_STUDY}/whole_collection.parquet keeps {table['rank'].max()} ranks of a "
+            f"system, and {depth} are asked for: take a lower cut-off"
+        )
+    return _with_documents(table[table["rank"] <= depth].reset_index(drop=True))
 
 
 def _with_documents(table: pd.DataFrame) -> pd.DataFrame:
