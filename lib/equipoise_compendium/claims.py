@@ -380,7 +380,8 @@ def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
     """Every claim that reports judge, one row each, columns `COLUMNS`."""
     rows = []
     for manifest in manifests:
-        for record in manifest["artefacts"]:
+        # beyond: claims of ours on artefacts that another notebook reports; older reports lack it
+        for record in manifest["artefacts"] + manifest.get("beyond", []):
             paper, _, artefact = record["artefact"].partition("/")
             for claim in record["claims"]:
                 row = dict(claim)

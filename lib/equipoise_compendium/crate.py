@@ -22,7 +22,7 @@ from equipoise_compendium.settings import settings
 NAME = "ro-crate-metadata.json"
 _VERSION = "https://w3id.org/ro/crate/1.1"
 _OWN_TERMS = {"sha256": "https://schema.org/sha256"}
-_SPDX_LICENCES = {"MIT", "CC0-1.0", "CC-BY-4.0", "CC-BY-NC-4.0"}
+_SPDX_LICENCES = {"MIT", "CC0-1.0", "CC-BY-4.0", "CC-BY-NC-4.0", "CC-BY-SA-4.0"}
 _FORMATS = {
     ".csv": "text/csv",
     ".gz": "application/gzip",

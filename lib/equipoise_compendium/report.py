@@ -97,6 +97,8 @@ class Report:
         self._answer: list[str] = []
         self._known = artefacts()
         self._records: dict[str, dict[str, Any]] = {}
+        # by artefact, which another notebook reports: claims of ours
+        self._claims_beyond: dict[str, list[dict[str, Any]]] = {}
         plots.use_style(_colours())
 
     def table(
@@ -227,18 +229,23 @@ class Report:
 
         ``name`` is such as ``anscombe/same-line``. ``data`` says in words what the evidence was
         computed on: `OWN_DATA`, `PRINTED_NUMBERS` (which a consistency claim has by itself), or a
-        stand-in. The artefact that it rests on has been reported. A variant judges nothing.
+        stand-in. The artefact that it rests on has been reported, but that of a claim of ours may be
+        another notebook's. A variant judges nothing.
         """
         paper, _, claim = name.partition("/")
         record = judged(paper, claim, evidence, data)
         artefact = f"{paper}/{record['artefact']}"
-        if artefact not in self._records:
+        is_reported = artefact in self._records
+        if not is_reported and record["kind"] != "beyond":
             raise ValueError(
                 f"{artefact} has not been reported yet, so nothing can be claimed on it"
             )
         if self._variant:
             return self.say(f"{record['statement']}: not judged with {self._variant}.")
-        self._records[artefact]["claims"].append(record)
+        if is_reported:
+            self._records[artefact]["claims"].append(record)
+        else:
+            self._claims_beyond.setdefault(artefact, []).append(record)
         return show_claim(record)
 
     def say(self, *sentences: str) -> Shown:
@@ -264,10 +271,14 @@ class Report:
     def finish(self) -> Shown:
         """Close the report: write its manifest, and sum up what agrees and what differs."""
         versions = loaded_versions()
+        beyond = []
+        for artefact, claims in self._claims_beyond.items():
+            beyond.append({"artefact": artefact, "claims": claims})
         manifest = {
             "notebook": self.notebook,
             "answer": self._answer,
             "artefacts": list(self._records.values()),
+            "beyond": beyond,
             "inputs": project.used_files(),
             "sources": loaded_modules(),
             "versions": versions,
