@@ -229,8 +229,8 @@ class Report:
 
         ``name`` is such as ``anscombe/same-line``. ``data`` says in words what the evidence was
         computed on: `OWN_DATA`, `PRINTED_NUMBERS` (which a consistency claim has by itself), or a
-        stand-in. The artefact that it rests on has been reported, but that of a claim of ours may be
-        another notebook's. A variant judges nothing.
+        stand-in. The artefact that it rests on has been reported, but that of a claim of ours may
+        be another notebook's. A variant judges nothing.
         """
         paper, _, claim = name.partition("/")
         record = judged(paper, claim, evidence, data)
