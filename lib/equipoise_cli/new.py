@@ -113,11 +113,9 @@ def typed(artefacts: tuple[str, ...], picture: Path | None, confirm: bool, **rea
         remarks = typing.remarks(artefact)
         n_faults += sum(remark.is_fault for remark in remarks)
         source = typing.unchecked(artefact)
-        mark = (
-            f"; unchecked, read from {source}: hold it against the page, then --confirm"
-            if source
-            else ""
-        )
+        mark = ""
+        if source:
+            mark = f"; unchecked, read from {source}: hold it against the page, then --confirm"
         click.echo(f"{artefact}: {len(remarks)} to look at{mark}")
         for remark in remarks:
             click.echo(f"  {remark}")

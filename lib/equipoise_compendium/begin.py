@@ -45,7 +45,7 @@ def _texts(source: Traversable, words: Mapping[str, str], above: str = "") -> di
     Names that begin with a dot are kept as ``dot-``, and Python as ``.py.txt``, since tools that
     pack, test and check this package would leave out the first and take up the second.
     """
-    texts = {}
+    texts: dict[str, str] = {}
     for entry in source.iterdir():
         name = re.sub("^dot-", ".", entry.name).removesuffix(".txt")
         if entry.is_dir():

@@ -10,7 +10,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from equipoise_compendium import project
 
@@ -24,46 +24,55 @@ class _Table(BaseModel):
 
 
 class Picture(_Table):
-    """The figure of the first page."""
+    """The figure of the first page: an artefact, such as ``anscombe/figure-1``, and its caption.
 
-    artefact: str = Field(description="such as anscombe/figure-1")
+    ``page``: a page of the site on which its numbers can be moved.
+    """
+
+    artefact: str
     caption: str = ""
-    page: str = Field("", description="a page of the site on which its numbers move")
+    page: str = ""
 
 
 class Settings(_Table):
-    """The settings of a compendium; each has a default that says nothing untrue."""
+    """The settings of a compendium; each has a default that says nothing untrue.
+
+    - ``name``, ``lead``, ``picture``: what the first page begins with; ``{artefacts}`` in the lead
+      is the number of tables and figures; ``description``: of the repository, for machines
+    - ``licence``: a sentence at the foot of every page; ``search``: what one may look for;
+      ``actions``: buttons of the first page, addresses and words
+    - ``guide``: pages of the guide in their order, names of Markdown files; ``guides``: the folder
+      of those that are not ours
+    - ``bibliography``: a file of BibTeX, with an entry of the name of each paper's folder
+    - ``pages``: Python modules that add pages to the site; ``parameters``: one that knows bounds of
+      parameters; ``packages``: Python packages whose change makes reports out of date
+    - ``spellings``: words of the benchmarks' names; ``quantities``, ``products``: short names in
+      formulas that are set upright, and long ones that are not
+    - ``colours``: those of the series of a figure, in their order
+    """
 
     name: str = "Compendium"
-    lead: str = Field(
+    lead: str = (
         "{artefacts} tables and figures, recomputed beside the printed values; where a cell "
-        "differs the reason stands with it, and whether it is proved.",
-        description="the sentence under the name; {artefacts} is their number",
+        "differs the reason stands with it, and whether it is proved."
     )
-    description: str = Field(
-        "Tables and figures computed again: the reports, and the inputs they were made from",
-        description="of the repository, for machines",
+    description: str = (
+        "Tables and figures computed again: the reports, and the inputs they were made from"
     )
-    licence: str = Field("", description="a sentence at the foot of every page")
-    search: str = Field("table 1", description="an example of what one may look for")
-    actions: tuple[tuple[str, str], ...] = Field(
-        (), description="buttons of the first page: address and words"
-    )
-    guide: tuple[str, ...] = Field(
-        ("recompute",), description="pages of the guide, in their order: names of a Markdown file"
-    )
-    guides: str = Field("", description="folder of those that the compendium writes itself")
-    pages: tuple[str, ...] = Field((), description="Python modules that add pages to the site")
-    parameters: str = Field("", description="Python module that knows bounds of parameters")
-    packages: tuple[str, ...] = Field(
-        (), description="Python packages whose change makes reports out of date"
-    )
-    bibliography: str = Field("data/published/sources.bib", description="a file of BibTeX")
-    spellings: tuple[str, ...] = Field((), description="words of the benchmarks' names")
-    quantities: tuple[str, ...] = Field((), description="names of one or two letters in formulas")
-    products: tuple[str, ...] = Field((), description="letters in formulas that are no name")
-    colours: tuple[str, ...] = Field((), description="of the series of a figure, in their order")
     picture: Picture | None = None
+    licence: str = ""
+    search: str = "table 1"
+    actions: tuple[tuple[str, str], ...] = ()
+    guide: tuple[str, ...] = ("recompute",)
+    guides: str = ""
+    bibliography: str = "data/published/sources.bib"
+    pages: tuple[str, ...] = ()
+    parameters: str = ""
+    packages: tuple[str, ...] = ()
+    spellings: tuple[str, ...] = ()
+    quantities: tuple[str, ...] = ()
+    products: tuple[str, ...] = ()
+    colours: tuple[str, ...] = ()
 
 
 def settings() -> Settings:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 Rows = list[list[str]]
@@ -66,7 +66,7 @@ _LONGEST = 2**24
 
 def read_tables(path: Path, page: int | None = None) -> list[Rows]:
     """The tables of a file, by its ending; ``page`` is one of a PDF, by default all."""
-    readers = {
+    readers: dict[str, Callable[[], list[Rows]]] = {
         ".tex": lambda: _from_latex(_text(path)),
         ".csv": lambda: [_filled(list(csv.reader(_text(path).splitlines())))],
         ".tsv": lambda: [_filled(list(csv.reader(_text(path).splitlines(), delimiter="\t")))],

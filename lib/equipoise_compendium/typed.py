@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from equipoise_compendium import project
 from equipoise_compendium.printed import EMPTY_CELLS, Printed, artefacts
@@ -242,7 +243,9 @@ def picture(artefact: str, kind: str) -> bytes:
     for line, row in enumerate(rows, start=1):
         for place, cell in enumerate(row[: len(widths)]):
             is_marked = (line, rows[0][place]) in marked
-            style = {"color": plots.COLOURS[1], "weight": "bold"} if is_marked else {}
-            ax.text(sum(widths[:place]), line - 1, plots.literal(cell), fontsize=8, **style)
+            style: dict[str, Any] = (
+                {"color": plots.COLOURS[1], "weight": "bold"} if is_marked else {}
+            )
+            ax.text(sum(widths[:place]), line - 1, plots.literal(cell), **style)
     ax.axhline(0.4, color=plots.GREY, linewidth=0.6)
     return plots.rendered(figure, kind, title, artefact)

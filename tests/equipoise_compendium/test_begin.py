@@ -16,8 +16,9 @@ import pytest
 
 from commands import called
 from equipoise import catalogue
-from equipoise_compendium import begin, project
+from equipoise_compendium import begin, project, settings
 from equipoise_compendium.printed import artefacts
+from equipoise_compendium.site import pages
 
 PACKAGE = project.root() / "lib" / "equipoise_compendium"
 OTHER_PACKAGES = ("equipoise", "equipoise_studies", "equipoise_cli")
@@ -209,6 +210,40 @@ def test_what_cannot_be_begun_is_refused(words: list[str], told: str) -> None:
     result = called("new", *words)
     assert result.exit_code == 2
     assert told in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('name = "Mine"\nleed = "x"\n', r"leed: Extra inputs .* its keys are name, lead"),
+        ("guide = 3\n", "guide: .*found 3"),
+        ("name = Mine\n", r"data/compendium\.toml is no TOML: .*line 1"),
+        ('[picture]\ncaption = "x"\n', r"picture\.artefact: Field required"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    assert settings.settings().name == "Compendium"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "compendium.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=told):
+        settings.settings()
+
+
+def test_a_page_of_the_guide_that_is_nowhere_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    (tmp_path / "data").mkdir()
+    toml = tmp_path / "data" / "compendium.toml"
+    toml.write_text('guide = ["mine"]\nguides = "guide"\n', encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"no file mine\.md is in guide"):
+        pages.guides()
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide" / "mine.md").write_text("# Mine\n", encoding="utf-8")
+    assert pages.guides() == {"guide-mine": ("Mine", "# Mine\n")}
 
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:

@@ -303,6 +303,18 @@ def check_fork(clone: Clone) -> None:
     assert (clone.folder / "ro-crate-metadata.json").is_file()
 
 
+def check_recompute(clone: Clone) -> None:
+    """The numbers of the example, the paper that is added, and the picture of its table."""
+    ledger = clone.table("my-compendium/reports/ledger.csv").set_index(["paper", "artefact"])
+    cells, differing = ledger.loc[("anscombe", "table-1"), ["cells", "differing"]].map(int)
+    guide = pages.guide_file("recompute").read_text(encoding="utf-8")
+    assert f"{cells} printed cells in one table" in guide
+    assert f"Of its cells {cells - differing} agree, and {differing} differ" in guide
+    assert ledger.loc[("smith2020", "table-1"), "status"] == "exact"
+    assert "2 passed" in clone.said
+    assert (clone.folder / "my-compendium" / "typed.png").stat().st_size > 1000
+
+
 CHECKS = {
     "README": check_readme,
     "start": check_start,
@@ -313,6 +325,7 @@ CHECKS = {
     "orders": check_orders,
     "studies": check_studies,
     "fork": check_fork,
+    "recompute": check_recompute,
 }
 
 
