@@ -188,7 +188,10 @@ def guides() -> dict[str, tuple[str, str]]:
     for name in settings().guide:
         text = guide_file(name).read_text(encoding="utf-8")
         title = text.partition("\n")[0].lstrip("# ")
-        by_page[f"guide-{name}"] = title, re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text)
+        # Links of a file in the repository lead to the same places on the site.
+        text = re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text)
+        text = re.sub(r"\]\((?:\.\./)+reports/site/", "](", text)
+        by_page[f"guide-{name}"] = title, text
     return by_page
 
 
@@ -239,19 +242,19 @@ def _style() -> bytes:
 # --- parts of pages -------------------------------------------------------------------------------
 
 
-def _performance() -> dict[str, list[tuple[str, str, str]]]:
-    """What the kept benchmark run measured, by topic: the benchmark, of what, and the ratio."""
+def _performance() -> dict[str, list[tuple[str, list[str]]]]:
+    """What the kept benchmark run measured, by topic: the benchmark, and its ratios in words."""
     path = project.root() / "data" / "outputs" / "benchmarks.json"
     if not path.is_file():
         return {}
     ratios_by_test: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
-    topics: dict[str, list[tuple[str, str, str]]] = {}
+    topics: dict[str, list[tuple[str, list[str]]]] = {}
     for name, ratios in sorted(ratios_by_test.items()):
         module, _, test = name.partition("::")
         topic = in_words(Path(module).stem.removeprefix("bench_"))
         benchmark = in_words(test.removeprefix("test_"))
         rows = topics.setdefault(topic, [])
-        rows += [(benchmark, measured, f"{ratio:g}") for measured, ratio in ratios.items()]
+        rows.append((benchmark, [f"{ratio:g} {measured}" for measured, ratio in ratios.items()]))
     return topics
 
 
@@ -481,7 +484,7 @@ def pages() -> dict[str, bytes]:
         about.append(("reliability", "Reliability"))
     if performance:
         about.append(("performance", "Performance"))
-    about += [("variants", "Variants"), ("cite", "Cite")]
+    about.append(("cite", "Cite"))
     site = _Pages(reports, added, about)
     _add_index(site, reports)
     _add_artefacts(site, reports)
