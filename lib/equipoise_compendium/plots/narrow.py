@@ -57,8 +57,11 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
 
     Returns the columns before and after, and how much higher the grid has become.
     """
-    panels = [ax for ax in figure.axes if ax.get_subplotspec() is not None]
-    grids = {panel.get_subplotspec().get_gridspec() for panel in panels}
+    # Axes that were placed by hand, such as a colour bar's, have no place in a grid.
+    places = {ax: ax.get_subplotspec() for ax in figure.axes}
+    place_by_panel = {ax: place for ax, place in places.items() if place is not None}
+    panels = list(place_by_panel)
+    grids = {place.get_gridspec() for place in place_by_panel.values()}
     grid = grids.pop() if len(grids) == 1 else None
     if grid is None or grid.ncols == 1:
         return 1, 1, 1.0
@@ -66,11 +69,11 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
     columns = 1 if len(panels) <= _FEW_PANELS or longest_name > 2 * NAME // 3 else 2
     rows = -(-len(panels) // columns)
     stacked = GridSpec(rows, columns, figure=figure)
-    label_by_row = {}
-    for panel in panels:
-        label_by_row.setdefault(panel.get_subplotspec().rowspan.start, panel.get_ylabel())
-    for number, panel in enumerate(panels):
-        label = label_by_row[panel.get_subplotspec().rowspan.start]
+    label_by_row: dict[int, str] = {}
+    for panel, place in place_by_panel.items():
+        label_by_row.setdefault(place.rowspan.start, panel.get_ylabel())
+    for number, (panel, place) in enumerate(place_by_panel.items()):
+        label = label_by_row[place.rowspan.start]
         panel.set_subplotspec(stacked[number // columns, number % columns])
         if number % columns == 0:
             # Only the first panel of a row had the names and the label at its left.
@@ -87,7 +90,11 @@ def _longest_name(ax: Axes) -> int:
 
 def _legends_beneath(figure: Figure) -> float:
     """Move legends beneath what they explain; the height that they take, in inches."""
-    of_axes = [(ax, ax.get_legend()) for ax in figure.axes if ax.get_legend() is not None]
+    of_axes = []
+    for ax in figure.axes:
+        legend = ax.get_legend()
+        if legend is not None:
+            of_axes.append((ax, legend))
     height = 0.0
     if len(of_axes) > 1:
         for ax, legend in of_axes:
@@ -109,7 +116,7 @@ def _legends_beneath(figure: Figure) -> float:
 def _beneath(place: Axes | Figure, legend: Legend, **where: Any) -> float:
     """Draw a legend again at another place; the height that it takes, in inches."""
     labels = [text.get_text() for text in legend.get_texts()]
-    handles = legend.legend_handles
+    handles = [handle for handle in legend.legend_handles if handle is not None]
     title = legend.get_title().get_text()
     legend.remove()
     columns = 2 if max(map(len, labels), default=0) <= NAME else 1
