@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,7 +15,6 @@ from equipoise.loaders.trec import read_run
 from equipoise.options import Count, NonNegative
 from equipoise.problems import refused
 from equipoise_compendium.printed import printed_table
-from equipoise_compendium.report import Basis
 from equipoise_studies.config import (
     ChapterConfig,
     Misfit,
@@ -25,6 +24,7 @@ from equipoise_studies.config import (
     Whole,
     recorded,
     settings,
+    unknown_names,
 )
 from equipoise_studies.query_by_example import facts
 from equipoise_studies.query_by_example.csfcube import load_csfcube, load_specter
@@ -55,13 +55,14 @@ class Source:
     """The collection: CSFCube, or SciDocs, from the ``folder`` that its authors publish.
 
     ``relevant``: lowest grade that counts for MAP. ``trained_on``: share of the dev queries of each
-    task that rankers are trained on; weights are tuned on the rest.
+    task that rankers are trained on; weights are tuned on the rest. ``source``: where it is had.
     """
 
     kind: Literal["csfcube", "scidocs"]
     folder: NamedFile | None = None
     relevant: Count = 1
     trained_on: float = 0.0
+    source: str = ""
 
     def misfits(self) -> Iterator[Misfit | str]:
         """What does not go together."""
@@ -130,7 +131,7 @@ class System:
     document. ``input``: plain, [CLS] before each text; or as the authors' program has it, token 1
     before a document and token 2 before a query, and no stop words or symbols asked for.
     ``expanded_by``: a TILDE whose ``terms`` most likely terms are appended. ``runs``: a
-    run file. ``seeds``: those of the study, or only the first so many.
+    run file; ``source``: where it is had. ``seeds``: those of the study, or only the first so many.
     """
 
     kind: Literal["tilde", "splade", "tildev2", "cross-encoder", "run file", "specter", "random"]
@@ -147,6 +148,7 @@ class System:
     expanded_by: str = ""
     terms: Whole = 0
     runs: NamedFile | None = None
+    source: str = ""
     seeds: Whole = 0
 
     def misfits(self) -> Iterator[Misfit | str]:
@@ -201,7 +203,8 @@ class Study(ChapterConfig):
 
     ``word_pieces``: by the thesis's names, BERT-Token and SciBERT-Token, or one of them, or none.
     ``seeds``: of training; values are means over them. ``each_task``: whether a model is trained
-    for each task. ``device``: where models run. ``record``: folder of what was recorded.
+    for each task. ``checkpoints``: where each folder of a checkpoint is had. ``device``: where
+    models run. ``record``: folder of what was recorded.
     ``tolerance``: how far a cell may lie from the printed one, MAP as a fraction.
     """
 
@@ -212,6 +215,7 @@ class Study(ChapterConfig):
     record: NamedFile
     seeds: Numbers = (1,)
     each_task: bool = False
+    checkpoints: dict[str, str] = field(default_factory=dict)
     device: Literal["cpu", "cuda"] = "cpu"
     threads: Count = 1
     tolerance: NonNegative = 0.0
@@ -227,6 +231,7 @@ class Study(ChapterConfig):
             yield Misfit("collection", found, "scidocs, or stands_for: replica")
         for name, system in self.systems.items():
             yield from self._check(name, system)
+        yield from unknown_names("checkpoints", "checkpoint", self.checkpoints, self.models)
         rows = [system.printed for system in self.systems.values() if system.printed]
         if len(rows) > len(set(rows)):
             yield "two rankers stand for one row of Table 2.1"
@@ -254,16 +259,18 @@ class Study(ChapterConfig):
             )
 
     @property
-    def basis(self) -> Basis:
-        """Whether its numbers are compared with the printed ones: not those of another collection.
-
-        A folder in SciDocs's form is not SciDocs for that.
-        """
-        if self.collection.is_not_scidocs:
-            return "replica"
-        return super().basis
+    def other_data(self) -> str:
+        """What tells a folder in SciDocs's form from SciDocs."""
+        return self.collection.is_not_scidocs
 
     # --- names
+
+    @property
+    def models(self) -> list[str]:
+        """Folders of the checkpoints that rankers and word pieces are made of, each once."""
+        folders = [system.model for system in self.systems.values()]
+        folders += [pieces.tokenizer for pieces in self.word_pieces.values()]
+        return list(dict.fromkeys(filter(None, folders)))
 
     def called(self, printed: str) -> str:
         """What tables here call a row of the thesis's tables; empty where nothing stands for it."""
@@ -338,8 +345,8 @@ class Study(ChapterConfig):
     def compared(self, table: pd.DataFrame, keys: tuple[str, ...] = ("model",)) -> dict[str, Any]:
         """What `Report.table` takes of a table that is held against the printed one."""
         options = {"ours": table, "basis": self.basis, "data": self.collection.about}
-        if self.collection.is_not_scidocs:
-            options["data"] = f"a folder in SciDocs's form: {self.collection.is_not_scidocs}"
+        if self.other_data:
+            options["data"] = f"a folder in SciDocs's form: {self.other_data}"
         if self.basis == "replica":
             return options | {"digits": 3}
         # The letters of rows would agree with any table.

@@ -23,7 +23,7 @@ from safetensors.torch import load_model, save_model
 from equipoise.arrays import Floats, Integers
 from equipoise.files import read_text
 from equipoise_compendium import project
-from equipoise_compendium.writing import staging
+from equipoise_compendium.writing import staging, write_files
 from equipoise_studies.query_by_example import neural, tilde, training
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample, text_of
 from equipoise_studies.query_by_example.self_supervision import hard_negatives, training_papers
@@ -124,6 +124,8 @@ class Trainer:
         stages = self.system.training
         for number, stage in enumerate(stages):
             path = self._weights_path(stages[: number + 1], part)
+            # A stage that was stopped goes on from here.
+            half_way = path.with_suffix(".pt")
             # A stage draws the same whether the one before it was trained now or read.
             rng = np.random.default_rng([self.seed, number])
             torch.manual_seed(self.seed * 1000 + number)
@@ -131,18 +133,17 @@ class Trainer:
                 load_model(self._module(), path)
                 note = json.loads(path.with_suffix(".json").read_text())
             else:
-                # A stage that was stopped goes on from here.
-                half_way = path.with_suffix(".pt")
                 losses = self._learn(stage, part, rng, half_way, is_first=number == 0)
                 tenth = max(1, len(losses) // 10)
                 mean_first, mean_last = np.mean(losses[:tenth]), np.mean(losses[-tenth:])
                 loss = [round(float(mean_first), 4), round(float(mean_last), 4)]
                 note = {"steps": len(losses), "loss": loss}
+                # The weights last: where they are, the stage is not trained again.
+                write_files({path.with_suffix(".json"): json.dumps(note)})
                 with staging(path) as staged:
                     save_model(self._module(), staged)
                     staged.replace(path)
-                path.with_suffix(".json").write_text(json.dumps(note))
-                half_way.unlink(missing_ok=True)
+            half_way.unlink(missing_ok=True)
             self.steps[stage.pairs], self.loss[stage.pairs] = note["steps"], note["loss"]
 
     def _module(self) -> Any:
@@ -347,7 +348,10 @@ class Trainer:
 
     def _scored(self, part: Part) -> pd.DataFrame:
         """Scores of every pair of the part: ``task, query, document, score``."""
+        parts_before = len(self.added)
         self._trained(part)
+        # Only what is scored counts: of a training that was kept nothing is read again.
+        del self.added[parts_before:]
         pairs = self.dataset.judgements[PAIR].merge(part.scored)
         pairs = pairs.sort_values(PAIR, ignore_index=True)
         queries = pd.Index(pairs["query"].unique())

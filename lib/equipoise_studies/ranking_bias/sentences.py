@@ -25,10 +25,13 @@ _KINDS = {
 # --- what the chapter is run on -------------------------------------------------------------------
 
 
-def names_of(collections: Mapping[str, CountedCollection]) -> str:
-    """Which collection stands for each query set, by name."""
+def made_from(study: Study, collections: Mapping[str, CountedCollection]) -> str:
+    """Which collection stands for each query set, by name, and that runs are recorded."""
     names = [f"{collection.name} for {label}" for label, collection in collections.items()]
-    return " and ".join(names)
+    words = f"{' and '.join(names)}, recorded runs"
+    if study.stands_for == "thesis" and study.other_data:
+        words += f"; another collection than the thesis's: {study.other_data}"
+    return words
 
 
 def of_collections(collections: Mapping[str, CountedCollection]) -> list[str]:
@@ -49,7 +52,7 @@ def of_rankers(study: Study) -> list[str]:
 
 def of_what_reproduces(study: Study) -> list[str]:
     """What the numbers stand for."""
-    if study.stands_for == "replica":
+    if study.basis == "replica":
         tables = (
             "Table 4.1, Figure 4.2 and Table 4.2 are replicas: other collections and other "
             "rankers than the thesis's"

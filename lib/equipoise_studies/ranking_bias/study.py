@@ -280,6 +280,20 @@ class Study(ChapterConfig):
         """What the report calls a ranker."""
         return self.rankers[ranker].name or ranker
 
+    @property
+    def other_data(self) -> str:
+        """What tells the recorded collections from MS MARCO's, by their sizes."""
+        for label, query_set in self.query_sets.items():
+            name = query_set.collection
+            recorded = self.record / f"{name}_settings.json"
+            if name not in upstream.PASSAGES or not recorded.is_file():
+                continue
+            account = self.account(label)
+            other = upstream.other_than_msmarco(name, account["documents"], account["queries"])
+            if other:
+                return f"{label}: {other}"
+        return ""
+
     def compared(self, table: pd.DataFrame, column: str) -> dict[str, Any]:
         """What `Report.table` takes: a table indexed by query set and run.
 
@@ -288,7 +302,7 @@ class Study(ChapterConfig):
         # a replica's rankers are not the printed ones, so its cells are compared with none
         ours = table.reset_index()
         options = {"basis": self.basis, "tolerance": self.tolerance}
-        if self.stands_for != "thesis":
+        if self.basis == "replica":
             return options | {"ours": ours, "keys": ["queries", "run"]}
 
         keys = ["queries", column]

@@ -186,6 +186,9 @@ PASSAGES = {"msmarco-qs1": "msmarco-passage", "msmarco-qs2": "msmarco-passage"}
 DOCUMENTS = {"msmarco-passage": 8_841_823}
 """How many documents there are, where that is known before they are read."""
 
+QUERIES = {"msmarco-qs1": (1756, 1765), "msmarco-qs2": (215,)}
+"""How many queries the thesis states, and the public file holds, where these differ."""
+
 ABOUT = {
     "grepbiasir": "Grep-BiasIR: bias-sensitive queries, each with relevant and non-relevant "
     "documents, and these in male, female and neutral wording",
@@ -204,6 +207,19 @@ def collection(name: str) -> BiasCollection:
     if name not in COLLECTIONS:
         raise ValueError(f"no collection named {name!r}; there are {', '.join(COLLECTIONS)}")
     return replace(COLLECTIONS[name](name), about=ABOUT[name])
+
+
+def other_than_msmarco(name: str, documents: int, queries: int) -> str:
+    """What tells files of one's own from MS MARCO's and a public query set's, by their sizes.
+
+    Empty where nothing does. ``name``: one of `PASSAGES`.
+    """
+    n_documents = DOCUMENTS[PASSAGES[name]]
+    if documents != n_documents:
+        return f"{documents:,} documents, where MS MARCO has {n_documents:,}"
+    if queries not in QUERIES[name]:
+        return f"{queries:,} queries, where {name} has {QUERIES[name][-1]:,}"
+    return ""
 
 
 def public_queries() -> pd.DataFrame:

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,18 @@ class Recorder:
             self._substitute,
             SECONDS_A_DOCUMENT / self._processes(),
             self._lacks_texts(),
+            notes=self._notes_on_collection(),
         )
+
+    def _notes_on_collection(self) -> tuple[str, ...]:
+        """What tells the documents from the thesis's, where the config says that they are those."""
+        is_named = self.study.stands_for == "thesis" and self.name in upstream.PASSAGES
+        documents = self._documents_wanted
+        if not is_named or documents is None:
+            return ()
+        queries = upstream.QUERIES[self.name][-1]
+        other = upstream.other_than_msmarco(self.name, documents, queries)
+        return (f"not the thesis's collection, and so a replica ({other})",) if other else ()
 
     def _ranking_step(self, name: str, ranker: Ranker, world: str) -> Step:
         """Keep the runs of a ranker in both worlds, or that of a run file."""
@@ -258,6 +270,8 @@ class Recorder:
             gender_pairs()
         except DataUnreachable as error:
             lacks += (str(error),)
+        if not find_spec("spacy"):
+            lacks += ("spaCy and its English model: pip install '.[models]'",)
         return lacks
 
     def _lacks(self, ranker: Ranker, world: str) -> tuple[str, ...]:
