@@ -21,7 +21,7 @@ from equipoise_studies.systems.rankers import (
     bm25_scores,
     dense_scores,
     splade_scores,
-    token_vectors,
+    text_vectors,
 )
 
 QUERIES = ["white shark", "rain falls"]
@@ -71,10 +71,10 @@ def test_dense_scores_follow_their_formula_whatever_the_batch(tmp_path: Path) ->
     }
     cosine = [[mean[q] @ mean[d] for d in DOCUMENTS] for q in QUERIES]
     for batch in (1, 3, 32):
-        asked, held = (token_vectors(model, texts, batch=batch) for texts in (QUERIES, DOCUMENTS))
+        asked, held = (text_vectors(model, texts, batch=batch) for texts in (QUERIES, DOCUMENTS))
         assert dense_scores(asked, held) == pytest.approx(np.array(cosine), abs=1e-5)
     half = load_model(tmp_path, precision="bfloat16")
-    rough = dense_scores(*(token_vectors(half, texts) for texts in (QUERIES, DOCUMENTS)))
+    rough = dense_scores(*(text_vectors(half, texts) for texts in (QUERIES, DOCUMENTS)))
     assert rough == pytest.approx(np.array(cosine), abs=0.02)
 
 

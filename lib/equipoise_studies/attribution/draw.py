@@ -170,8 +170,8 @@ def _rankers(models: Path, searched: set[str]) -> tuple[dict[str, Ranker], dict[
     sparse_model = load_model(models / ENCODERS["SPLADE-tiny"], "masked-lm")
 
     def dense(texts: list[str], passages: dict[str, str]) -> Iterable[Any]:
-        questions = rankers.token_vectors(dense_model, texts)
-        documents = rankers.token_vectors(dense_model, list(passages.values()))
+        questions = rankers.text_vectors(dense_model, texts)
+        documents = rankers.text_vectors(dense_model, list(passages.values()))
         return rankers.dense_scores(questions, documents)
 
     def sparse(texts: list[str], passages: dict[str, str]) -> Iterable[Any]:
