@@ -11,7 +11,7 @@ import pytest
 
 from equipoise_compendium import facts
 from equipoise_compendium.claims import Evidence, stated, verdict
-from equipoise_studies.attribution import large_models
+from equipoise_studies.attribution import large_models, words
 from equipoise_studies.attribution.public_answers import citations_by_form
 
 DEEPSEEK = {10: 0.497, 20: 0.465, 30: 0.434}
@@ -183,6 +183,22 @@ def test_all_rows_of_a_question_are_drawn_together() -> None:
     once = large_models.difference_of_means(sums, counts, "a gap")
     again = large_models.difference_of_means(5 * sums, 5 * counts, "a gap")
     assert (once.low, once.high, once.n) == pytest.approx((again.low, again.high, 3))
+
+
+def test_words_follow_the_intervals() -> None:
+    title = words.title_of_large_models(evidence())
+    assert title.endswith("10 to 30 passages: precision, recall, correctness")
+    rising = {name: Evidence("a change", 1.0, -1.0, 3.0) for name in evidence()}
+    assert words.title_of_large_models(rising).startswith("No mean")
+    said = words.large_models(evidence())
+    assert f"precision by {evidence()['large-precision'].estimate:+.1f} points" in said
+    readings = large_models.by_reading()
+    gpt = readings[(readings["model"] == "GPT-4.1") & (readings["passages"] == 10)].iloc[0]
+    said = words.forms(readings, evidence()["large-forms"])
+    assert "answers of Gemini 2.5 Flash that cite in brackets" in said
+    assert f"recall {gpt['R, [1] alone']:.1f} in place of {gpt['R, all forms']:.1f}" in said
+    said = words.support(large_models.support(), evidence())
+    assert said.startswith("Of 1,292 claims to 219 questions 1,065 cite a source.")
 
 
 # --- chance ---------------------------------------------------------------------------------------
