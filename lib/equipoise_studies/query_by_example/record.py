@@ -341,7 +341,10 @@ class _Recorder:
 
 
 def _stated(system: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a system, without one that is off: it came later, and changes no record."""
+    """The settings of a system, without those off that came later: they change no record."""
     if system["input"] == "plain":
         del system["input"]
+    for stage in system["training"]:
+        if stage["query_length"] == 0:
+            del stage["query_length"]
     return system
