@@ -62,16 +62,17 @@ def read_smart(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
             break
         if head and head["field"] == "I" and head["document"]:
             papers.append({"I": [head["document"]], "T": [], "W": []})
+            field = ""
         elif not papers:
             problems.add(path, number, None, line[:80], "a line such as .I 1 first")
         elif head and head["field"] in _FIELDS and not head["document"]:
             field = head["field"]
         elif field == "X" and line.strip():
             numbers = line.split()
-            paper = papers[-1]["I"][0]
-            is_link = len(numbers) == 3 and numbers[2] == paper
+            paper_id = papers[-1]["I"][0]
+            is_link = len(numbers) == 3 and numbers[2] == paper_id
             if not is_link or not "".join(numbers).isdecimal():
-                form = f"numbers of the other paper, of a kind or count, and {paper}, this paper"
+                form = f"numbers of the other paper, of a kind or count, and {paper_id}, this paper"
                 problems.add(path, number, ".X", line[:80], form)
                 continue
             links.append([int(numbers[2]), int(numbers[0]), int(numbers[1])])
@@ -98,7 +99,7 @@ def load_links(folder: Path | None = None, *, seed: int = 0) -> QueryByExample:
     same one in all of its tasks. Ids are the collections' own behind their names, as ``cisi7``.
     """
     papers = []
-    judgements = []
+    judgements: list[pd.DataFrame] = []
     for name, file in FILES.items():
         path = registry.fetch(name, file) if folder is None else folder / file
         texts, links = read_smart(path)
