@@ -397,4 +397,7 @@ def _stated(system: dict[str, Any]) -> dict[str, Any]:
     del system["source"]
     if system["input"] == "plain":
         del system["input"]
+    for stage in system["training"]:
+        if stage["query_length"] == 0:
+            del stage["query_length"]
     return system

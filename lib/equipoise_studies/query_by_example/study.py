@@ -30,12 +30,13 @@ from equipoise_studies.query_by_example import facts
 from equipoise_studies.query_by_example.csfcube import load_csfcube, load_specter
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample
 from equipoise_studies.query_by_example.facts import CollectionFacts
+from equipoise_studies.query_by_example.links import load_links
 from equipoise_studies.query_by_example.scidocs import load_scidocs, other_than_scidocs
 from equipoise_studies.recording import read_settings
 from equipoise_studies.systems.tokenisation import ANALYSERS
 
 NOTEBOOK = "thesis_ch2_query_by_example"
-LEARNED = ("tilde", "splade", "tildev2", "cross-encoder")
+LEARNED = ("tilde", "splade", "tildev2", "cross-encoder", "dense")
 """Kinds of rankers that are recorded."""
 
 LEXICAL_MODELS = ("LM", "BM25")
@@ -50,15 +51,24 @@ BM25_ROW, TILDE_ROW, TILDEV2_ROW = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBER
 """Rows of Table 2.1 that are mixed."""
 
 
+_ABOUT = {
+    "csfcube": "CSFCube, 50 query facets, graded candidates",
+    "scidocs": "SciDocs, four tasks",
+    "links": "CISI and CACM, 773 queries, papers cited together or citing one another",
+}
+
+
 @settings
 class Source:
-    """The collection: CSFCube, or SciDocs, from the ``folder`` that its authors publish.
+    """The collection: CSFCube, SciDocs, or CISI and CACM, of which links between papers make tasks.
+
+    ``folder``: that which its authors publish; needed for SciDocs.
 
     ``relevant``: lowest grade that counts for MAP. ``trained_on``: share of the dev queries of each
     task that rankers are trained on; weights are tuned on the rest. ``source``: where it is had.
     """
 
-    kind: Literal["csfcube", "scidocs"]
+    kind: Literal["csfcube", "scidocs", "links"]
     folder: NamedFile | None = None
     relevant: Count = 1
     trained_on: float = 0.0
@@ -74,16 +84,19 @@ class Source:
     @cached_property
     def is_not_scidocs(self) -> str:
         """What tells the folder from SciDocs's; empty where nothing does, or it is not there."""
-        if self.folder is None or self.kind == "csfcube" or not self.folder.is_dir():
+        if self.folder is None or self.kind != "scidocs" or not self.folder.is_dir():
             return ""
         return other_than_scidocs(self.folder)
 
     @property
     def about(self) -> str:
         """What it is, in words."""
-        if self.kind == "csfcube":
-            return "CSFCube, 50 query facets, graded candidates"
-        return "SciDocs, four tasks"
+        return _ABOUT[self.kind]
+
+    @property
+    def name(self) -> str:
+        """What figures call it."""
+        return _ABOUT[self.kind].partition(",")[0]
 
 
 @settings
@@ -106,7 +119,8 @@ class Stage:
     ``pairs``: a paper's title and abstract; the two halves of a paper; or a query and a paper
     judged relevant to it. ``rate``: the learning rate. ``length``: tokens after which a text is
     cut. ``papers``: at most so many, the first by id; judgements are all used. ``negatives``:
-    papers judged not relevant that stand against each relevant one.
+    papers judged not relevant that stand against each relevant one. ``query_length``: tokens after
+    which a query paper is cut in training on judgements; 0: as long as the encoder takes.
     """
 
     pairs: Literal["titles", "halves", "judgements"]
@@ -117,6 +131,7 @@ class Stage:
     length: Count = 510
     papers: Count = 1500
     negatives: Whole = 2
+    query_length: Whole = 0
 
 
 @settings
@@ -132,9 +147,12 @@ class System:
     before a document and token 2 before a query, and no stop words or symbols asked for.
     ``expanded_by``: a TILDE whose ``terms`` most likely terms are appended. ``runs``: a
     run file; ``source``: where it is had. ``seeds``: those of the study, or only the first so many.
+    A dense ranker compares the mean token states of both papers by their cosine.
     """
 
-    kind: Literal["tilde", "splade", "tildev2", "cross-encoder", "run file", "specter", "random"]
+    kind: Literal[
+        "tilde", "splade", "tildev2", "cross-encoder", "dense", "run file", "specter", "random"
+    ]
     label: str = ""
     printed: str = ""
     model: str = ""
@@ -365,13 +383,15 @@ class Study(ChapterConfig):
 
         CSFCube's are committed; those of a collection in a folder are counted from its texts.
         """
-        if self.collection.kind == "csfcube" and self.collection.folder is None:
-            return facts.committed()
+        if self.collection.kind in facts.COMMITTED and self.collection.folder is None:
+            return facts.committed(self.collection.kind)
         return facts.counted(self.scored(self.dataset()))
 
     def dataset(self) -> QueryByExample:
         """The collection with its texts, and the queries to train on as a part of their own."""
         folder = self.collection.folder
+        if self.collection.kind == "links":
+            return load_links(folder)
         if self.collection.kind == "csfcube" or folder is None:
             return load_csfcube(folder)
         dataset = load_scidocs(folder)
