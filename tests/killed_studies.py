@@ -131,11 +131,12 @@ def main() -> None:
     from plain_tagger import plain_tagger
 
     pairs = GenderPairs.of([("he", "she"), ("king", "queen")], [("John", "Mary")])
-    query_set.gender_pairs = lambda: pairs
-    counterfactual.spacy_tagger = lambda **_: plain_tagger  # type: ignore[assignment]
-    query_set.PACKAGES = ()
-    query_set.find_spec = lambda _: True  # type: ignore[assignment,return-value]
-    counterfactual.CHUNK = 15
+    vars(query_set).update(
+        gender_pairs=lambda: pairs,
+        PACKAGES=(),
+        find_spec=lambda _: True,
+    )
+    vars(counterfactual).update(spacy_tagger=lambda **_: plain_tagger, CHUNK=15)
     serve()
 
 

@@ -123,11 +123,11 @@ def test_what_more_passages_do_again(score: str) -> None:
         value = score_of(row, score)
         if value is not None:
             values[row["model"], row["question"], row["passages"]].append(value)
-    changes = defaultdict(list)
+    changes: dict[str, list[float]] = defaultdict(list)
     for model, question, passages in list(values):
         if passages == 10 and (model, question, 30) in values:
             after, before = values[model, question, 30], values[model, question, 10]
-            changes[model].append(np.mean(after) - np.mean(before))
+            changes[model].append(float(np.mean(after) - np.mean(before)))
     found = evidence()[f"large-{score}"]
     assert found.estimate == pytest.approx(mean_over_models(changes))
     # The error of each model's mean; the questions of one are those of another, which adds to it.
@@ -139,13 +139,13 @@ def test_what_more_passages_do_again(score: str) -> None:
 
 
 def test_the_first_place_again() -> None:
-    right = defaultdict(lambda: defaultdict(list))
+    right: dict[tuple[str, str], dict[bool, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in lines():
         if row["passages"] > 10:
             right[row["model"], row["question"]][row["place"] == 1].append(100 * row["correct"])
-    gains = defaultdict(list)
+    gains: dict[str, list[float]] = defaultdict(list)
     for (model, _), sides in right.items():
-        gains[model].append(np.mean(sides[True]) - np.mean(sides[False]))
+        gains[model].append(float(np.mean(sides[True]) - np.mean(sides[False])))
     assert evidence()["large-first"].estimate == pytest.approx(mean_over_models(gains))
 
 

@@ -455,7 +455,7 @@ def test_differences_of_two_collections_stand_together() -> None:
     figure, ax = plt.subplots()
     figures.differences(ax, table)
     assert [text.get_text() for text in ax.get_yticklabels()] == list(table["finding"].unique())
-    spans = [line.get_paths()[0].vertices[:, 0].tolist() for line in ax.collections]
+    spans = [np.asarray(line.get_paths()[0].vertices)[:, 0].tolist() for line in ax.collections]
     assert spans == [[0.01, 0.03], [-0.04, 0.01]]
     plt.close(figure)
 

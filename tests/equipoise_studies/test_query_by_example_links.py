@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from equipoise.problems import InputError
+from equipoise_compendium import facts as compendium_facts
 from equipoise_studies.query_by_example import facts, links, term_tables
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample, task_name, text_of
 from equipoise_studies.query_by_example.links import load_links, read_smart
@@ -188,7 +189,7 @@ def test_counts_of_papers_give_the_shared_terms_of_their_texts() -> None:
 
 def test_the_facts_give_the_map_of_bm25_that_is_said(collection: facts.CollectionFacts) -> None:
     """Mean average precision of BM25 STM2 by a plain loop, from the counts alone."""
-    counts = facts.facts.read(facts.STUDY, "links_term_counts.parquet")
+    counts = compendium_facts.read(facts.STUDY, "links_term_counts.parquet")
     counts = counts[counts["analyser"] == "STM2"]
     of_paper: dict[str, dict[int, int]] = {}
     for document, term, count in counts[["document", "term", "count"]].itertuples(index=False):
@@ -224,7 +225,7 @@ def test_a_config_reads_the_committed_facts_and_its_folder(folder: Path) -> None
     own = Study("replica", Source("links", folder), {}, {}, Path("nowhere"))
     assert set(own.facts().judgements["task"]) == {"cisicocite", "cacmcocite", "cacmcite"}
     dataset = own.dataset()
-    scores = lexical_scores(dataset, ANALYSERS["STM2"], **BM25)
+    scores = lexical_scores(dataset, ANALYSERS["STM2"], k1=BM25["k1"], b=BM25["b"])
     assert len(scores) == len(dataset.pairs)
     assert text_of(dataset.papers)["cisi1"] == "Title 1 Words of 1"
     assert links.FILES == {"cisi": "CISI.ALL", "cacm": "cacm.all"}

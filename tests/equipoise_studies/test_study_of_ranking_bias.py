@@ -458,7 +458,7 @@ def test_memory_does_not_grow_with_the_documents(
     def documents(number: int) -> Iterator[tuple[str, str]]:
         return ((f"p{place}", f"he is king {place} of sea and law") for place in range(number))
 
-    peaks = []
+    peaks: list[int] = []
     for number in (1_000, 1_000, 10_000):  # the first time, what is made once
         collection = BiasCollection(
             "tiny", pd.DataFrame(), pd.DataFrame(), partial(documents, number)

@@ -249,7 +249,11 @@ def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_the
             ("mistral", "few-shot", "MistralIF"),
         )
     }
-    changes = {"stands_for": "thesis", "estimators": estimators, "tolerance": 1.0}
+    changes: dict[str, Any] = {
+        "stands_for": "thesis",
+        "estimators": estimators,
+        "tolerance": 1.0,
+    }
     # eighteen test samples are not MultiWOZ's, whatever the config says
     study = Study.read(str(config_in(tmp_path, **changes)))
     assert (study.basis, study.data_basis) == ("replica", "replica")

@@ -404,12 +404,10 @@ class Trainer:
         neural.seeded(self.seed, threads=self.study.threads)
         model = encoders.load_model(self.folder, "encoder", self.system.precision)
         distinct = queries.union(documents)
-        vectors = rankers.token_vectors(
-            model, list(self.texts[distinct]), length=self.system.length
-        )
-        query_vectors = [vectors[place] for place in distinct.get_indexer(queries)]
-        document_vectors = [vectors[place] for place in distinct.get_indexer(documents)]
-        return rankers.dense_scores(query_vectors, document_vectors)
+        vectors = rankers.text_vectors(model, list(self.texts[distinct]), length=self.system.length)
+        places_of_queries = distinct.get_indexer(queries)
+        places_of_documents = distinct.get_indexer(documents)
+        return rankers.dense_scores(vectors[places_of_queries], vectors[places_of_documents])
 
     def _chunk_scores(self, query_counts: Any, documents: Sequence[Any]) -> Floats:
         """Scores of every query and document of a chunk, shaped (queries, documents)."""

@@ -71,8 +71,8 @@ def of_passed_over(passed_over: pd.DataFrame, cutoff: int) -> list[str]:
 
 def of_names(study: Study) -> list[str]:
     """The rankers by name, public ones and others."""
-    public = []
-    recorded = []
+    public: list[str] = []
+    recorded: list[str] = []
     for key, ranker in study.rankers.items():
         names = public if ranker.public else recorded
         names.append(study.called(key))
