@@ -1,12 +1,17 @@
 """Facts of chapter 4: the same bytes when made again, and what its notebook takes from them."""
 
+import json
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from scipy import stats
 
 from equipoise.measures.effectiveness import effectiveness
 from equipoise.measures.ranking_bias import score_ranking_bias
+from equipoise.problems import InputError
 from equipoise_compendium import facts, project
+from equipoise_studies.ranking_bias import msmarco
 from equipoise_studies.ranking_bias.data import (
     WITH_FACTS,
     best_of_lists,
@@ -110,3 +115,20 @@ def test_rounded_scores_are_no_ties() -> None:
     assert as_scored.duplicated(["topic", "score"]).any()
     assert not as_ranked.duplicated(["topic", "score"]).any()
     assert as_ranked.groupby("topic").size().eq(20).all()
+
+
+def test_a_file_of_results_says_every_place_where_it_is_none(tmp_path: Path) -> None:
+    hit = {"qid": 7, "docid": "p1", "content": "a text", "rank": 1, "score": 2.5}
+    results = [
+        {"query": "a question", "hits": [hit, hit | {"rank": "first"}]},
+        {"query": "another"},
+    ]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results))
+    with pytest.raises(InputError) as refused:
+        msmarco._read_results(path)
+    assert "item 1, hits" in str(refused.value)
+    assert "item 2" in str(refused.value)
+    path.write_text(json.dumps([{"query": "a question", "hits": [hit]}]))
+    (row,) = msmarco._read_results(path).to_dict("records")
+    assert (row["topic"], row["document"], row["rank"], row["score"]) == ("7", "p1", 1, 2.5)

@@ -2,7 +2,7 @@
 
 A counted collection holds no text, only what the measures ask of one: judgements, and how often
 each representative term stands in each document. Those of the committed config are facts
-(data/facts/ranking_bias); any other is counted from its texts.
+(data/facts/ranking_bias); any other is counted from its texts. Public runs are facts too.
 """
 
 from __future__ import annotations
