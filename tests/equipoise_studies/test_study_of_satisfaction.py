@@ -62,18 +62,20 @@ SMALL: dict[str, Any] = {
 }
 
 
-def dialogues_in(folder: Path, one: int = 18, two: int = 0) -> None:
-    """Dialogues of six exchanges in either file; every fourth response dissatisfies.
+def dialogues_in(folder: Path, one: int = 18, two: int = 0, exchanges: int = 6) -> None:
+    """Dialogues of so many exchanges in either file; every fourth response dissatisfies.
 
-    ``one``, ``two``: test samples of each, three a dialogue; 0 for a file without parts.
+    ``one``, ``two``: test samples of each, of the fourth exchange on; 0 for a file without parts.
     """
+    samples_of_one = exchanges - 3
     for name, seed, tested in (("one", 1, one), ("two", 2, two)):
         draw, lines = np.random.default_rng(seed), list[str]()
         parts: dict[str, list[str]] = {"valid": [], "test": []}
-        test_dialogues = -(-tested // 3)
+        test_dialogues = -(-tested // samples_of_one)
         for number in range(34 + test_dialogues if tested else 40):
             # the first has one exchange less for each sample too many
-            turns = 6 if number else 6 - (3 * test_dialogues - tested)
+            too_many = 0 if number else samples_of_one * test_dialogues - tested
+            turns = exchanges - too_many
             users = [
                 f"Please book number {number} {turn} {draw.integers(99)}" for turn in range(turns)
             ]
@@ -237,6 +239,28 @@ def test_a_key_is_sent_to_the_endpoint_that_the_config_names_for_it_and_to_no_ot
     assert not any("key_variable" in estimator for estimator in THESIS["estimators"].values())
 
 
+def as_large_as_the_thesis(folder: Path) -> dict[str, Any]:
+    """Stand-ins with as many test samples as the thesis's collections, few of them turned."""
+    dialogues_in(folder, one=851, two=924, exchanges=16)
+    parts = {"valid": "valid-two.txt", "test": "test-two.txt"}
+    collections = SMALL["collections"]
+    return {
+        "collections": collections | {"SGD": collections["SGD"] | parts},
+        "writer": SMALL["writer"] | {"size": 18},
+    }
+
+
+def test_a_collection_of_another_size_is_a_replica_whatever_the_config_says(tmp_path: Path) -> None:
+    dialogues_in(tmp_path)
+    study = Study.read(str(config_in(tmp_path, stands_for="thesis")))
+    assert (study.basis, study.data_basis) == ("replica", "replica")
+    assert study.other_data == "18 test samples of MultiWOZ, where the thesis has 851"
+    assert study.other_data in words.of_sources(study)
+    large = as_large_as_the_thesis(tmp_path)
+    study = Study.read(str(config_in(tmp_path, stands_for="thesis", **large)))
+    assert (study.basis, study.data_basis, study.other_data) == ("recomputed", "recomputed", "")
+
+
 def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_thesis(
     tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,19 +278,7 @@ def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_the
         "estimators": estimators,
         "tolerance": 1.0,
     }
-    # eighteen test samples are not MultiWOZ's, whatever the config says
-    study = Study.read(str(config_in(tmp_path, **changes)))
-    assert (study.basis, study.data_basis) == ("replica", "replica")
-    assert study.other_data == "18 test samples of MultiWOZ, where the thesis has 851"
-    assert study.other_data in words.of_sources(study)
-
-    dialogues_in(tmp_path, one=851, two=924)
-    parts = {"valid": "valid-two.txt", "test": "test-two.txt"}
-    collections = SMALL["collections"]
-    changes["collections"] = collections | {"SGD": collections["SGD"] | parts}
-    changes["writer"] = SMALL["writer"] | {"size": 18}
-    for name in ("zephyr", "mistral"):
-        estimators[name]["dialogues"] = 5
+    changes |= as_large_as_the_thesis(tmp_path)
     annotated(tmp_path, command, **changes)
     for name in (VARIANT_VARIABLE, REPORT_FOLDER_VARIABLE, "PYTHONHASHSEED", "SOURCE_DATE_EPOCH"):
         monkeypatch.setenv(name, "")  # which the run sets, and the end of this test takes back
