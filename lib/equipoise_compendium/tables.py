@@ -21,7 +21,7 @@ def need_columns(table: pd.DataFrame, columns: Iterable[str], name: str = "") ->
 
 def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """A CSV file with exactly the named columns, put into their order, every field as text."""
-    name = path.relative_to(project.root()).as_posix()
+    name = _place(path)
     table = read_text_table(path)
     need_columns(table, columns, name)
     unread = [column for column in table.columns if column not in columns]
@@ -30,11 +30,16 @@ def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     return table[list(columns)]
 
 
+def _place(path: Path) -> str:
+    """A file by its place in the compendium; one that lies elsewhere by its name."""
+    if path.is_relative_to(project.root()):
+        return path.relative_to(project.root()).as_posix()
+    return path.name
+
+
 def read_text_table(path: Path) -> pd.DataFrame:
     """A CSV file with whatever columns, every field as text; a row of another length is refused."""
-    name = path.name
-    if path.is_relative_to(project.root()):
-        name = path.relative_to(project.root()).as_posix()
+    name = _place(path)
     try:
         # Without an index column a row that is too long is an error, not a shift.
         table = pd.read_csv(

@@ -11,13 +11,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import matplotlib as mpl
 import pandas as pd
 import pytest
 
 from commands import called
 from equipoise import catalogue
-from equipoise_compendium import begin, project, settings
+from equipoise_compendium import begin, plots, project, settings
 from equipoise_compendium.printed import artefacts
+from equipoise_compendium.report import Report
 from equipoise_compendium.site import pages
 
 PACKAGE = project.root() / "lib" / "equipoise_compendium"
@@ -230,6 +232,25 @@ def test_settings_that_cannot_be_meant_are_refused(
     (tmp_path / "data" / "compendium.toml").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=told):
         settings.settings()
+
+
+def test_colours_of_ones_own_are_used_and_the_report_rests_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    (tmp_path / "data" / "published").mkdir(parents=True)
+    columns = "paper,artefact,kind,title,place,absent_because\n"
+    (tmp_path / "data" / "published" / "artefacts.csv").write_text(columns, encoding="utf-8")
+    toml = tmp_path / "data" / "compendium.toml"
+    with project.used_meanwhile() as used, mpl.rc_context():
+        Report("mine")
+        assert mpl.rcParams["axes.prop_cycle"].by_key()["color"] == list(plots.COLOURS)
+    assert "data/compendium.toml" not in used
+    toml.write_text('colours = ["#112233", "#445566"]\n', encoding="utf-8")
+    with project.used_meanwhile() as used, mpl.rc_context():
+        Report("mine")
+        assert mpl.rcParams["axes.prop_cycle"].by_key()["color"] == ["#112233", "#445566"]
+    assert used["data/compendium.toml"] == project.sha256(toml)
 
 
 def test_a_page_of_the_guide_that_is_nowhere_is_refused(
