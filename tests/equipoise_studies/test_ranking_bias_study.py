@@ -486,6 +486,8 @@ def test_what_is_said_of_strata_overlaps_and_texts_that_are_not_there() -> None:
     (said,) = sentences.of_overlaps(overlaps, "BM25")
     assert said.endswith("0.960 for BM25 and 0.930 to 0.950 for the others on QS1 pool.")
     assert sentences.of_overlaps(None, "BM25") == []
+    assert sentences.of_overlaps(overlaps.head(1), "BM25") == []
+    assert sentences.of_overlaps(overlaps.tail(2), "BM25") == []
     columns = ["queries", "run", "ranks", "without a text"]
     passed_over = pd.DataFrame([("QS1", "x", 960, 7), ("QS1", "y", 960, 0)], columns=columns)
     (said,) = sentences.of_passed_over(passed_over, 10)

@@ -333,10 +333,15 @@ def of_overlaps(overlaps: pd.DataFrame | None, baseline: str) -> list[str]:
     for label, rows in overlaps["CRBO"].groupby("queries", sort=False):
         by_run = rows.droplevel("queries")
         others = by_run.drop(baseline, errors="ignore")
+        # without the baseline, or without another ranker, nothing is compared
+        if len(others) in (0, len(by_run)):
+            continue
         parts.append(
-            f"{by_run.get(baseline, float('nan')):.3f} for {baseline} and {others.min():.3f} to "
+            f"{by_run[baseline]:.3f} for {baseline} and {others.min():.3f} to "
             f"{others.max():.3f} for the others on {label}"
         )
+    if not parts:
+        return []
     return [
         f"CRBO, 1 for a ranker that does not notice the exchange of genders: {'; '.join(parts)}."
     ]
