@@ -206,7 +206,7 @@ def design_table(answers: pd.DataFrame, benchmarks: Sequence[str]) -> pd.DataFra
     labelled = answers[answers["labels"] != "none"]
     for name in recorded_experiments(labelled):
         labels, tables = SHOWN.get(name, (f"{name}, of a set of labels", "none: ours"))
-        row = {"experiment": name, "labels": labels, "tables": tables}
+        row: dict[str, object] = {"experiment": name, "labels": labels, "tables": tables}
         asked = of_experiment(labelled, name)
         counts = asked.groupby(["benchmark", "model"])["question"].nunique()
         most = counts.groupby("benchmark").max()

@@ -97,9 +97,8 @@ def scores_by(table: pd.DataFrame, over: str, level: float, resamples: int) -> p
             enough = len(means) >= FEWEST
             means_of_questions.append(means.to_numpy() if enough else np.empty(0))
     scores = pd.DataFrame(rows, columns=["model", over, "score", "questions", "value"])
-    scores[["low", "high"]] = bootstrap_intervals(
-        means_of_questions, SEED, level=level, resamples=resamples
-    )
+    intervals = bootstrap_intervals(means_of_questions, SEED, level=level, resamples=resamples)
+    scores[["low", "high"]] = intervals
     return scores
 
 

@@ -354,7 +354,8 @@ def title_of_large_models(evidence: Mapping[str, Evidence]) -> str:
             falling.append(score)
     if not falling:
         return "No mean of the models is shown to fall from 10 to 30 passages"
-    return f"Means of the models that fall from 10 to 30 passages: {', '.join(falling)}"
+    verb = "falls" if len(falling) == 1 else "fall"
+    return f"The models' mean {' and '.join(falling)} {verb} from 10 to 30 passages"
 
 
 def forms(readings: pd.DataFrame, unread: Evidence) -> str:
