@@ -52,8 +52,8 @@ def _beside(word: str, evidence: Evidence) -> str:
 
 
 def beside_replica(of_collection: Evidence, of_replica: Evidence) -> Evidence:
-    """The evidence of the whole collection, with what the replica says of the same in words."""
-    said = f"{of_collection.said} ({_beside('on the 866 passages with', of_replica)})"
+    """The evidence of the whole collection, with what the replica says of the paper's systems."""
+    said = f"{of_collection.said} ({_beside('on the replica without', of_replica)})"
     return replace(of_collection, said=said)
 
 

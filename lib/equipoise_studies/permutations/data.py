@@ -92,7 +92,7 @@ def read_rankings(count: int) -> pd.DataFrame:
     return _with_documents(table[table["run"].isin(runs)].reset_index(drop=True))
 
 
-def read_whole_collection(depth: int) -> pd.DataFrame:
+def read_whole_collection(depth: int = 10) -> pd.DataFrame:
     """The first ranks of 16 systems on the full collection, documents as in `read_rankings`.
 
     Columns run, query, rank, document, judged, score. Raises ValueError where ``depth`` is more
