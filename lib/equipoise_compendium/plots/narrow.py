@@ -57,20 +57,21 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
 
     Returns the columns before and after, and how much higher the grid has become.
     """
-    panels = [ax for ax in figure.axes if ax.get_subplotspec() is not None]
-    grids = {panel.get_subplotspec().get_gridspec() for panel in panels}
+    places = [(ax, ax.get_subplotspec()) for ax in figure.axes]
+    panels = [(ax, place) for ax, place in places if place is not None]
+    grids = {place.get_gridspec() for _, place in panels}
     grid = grids.pop() if len(grids) == 1 else None
     if grid is None or grid.ncols == 1:
         return 1, 1, 1.0
-    longest_name = max(_longest_name(panel) for panel in panels)
+    longest_name = max(_longest_name(panel) for panel, _ in panels)
     columns = 1 if len(panels) <= _FEW_PANELS or longest_name > 2 * NAME // 3 else 2
     rows = -(-len(panels) // columns)
     stacked = GridSpec(rows, columns, figure=figure)
-    label_by_row = {}
-    for panel in panels:
-        label_by_row.setdefault(panel.get_subplotspec().rowspan.start, panel.get_ylabel())
-    for number, panel in enumerate(panels):
-        label = label_by_row[panel.get_subplotspec().rowspan.start]
+    label_by_row: dict[int, str] = {}
+    for panel, place in panels:
+        label_by_row.setdefault(place.rowspan.start, panel.get_ylabel())
+    for number, (panel, place) in enumerate(panels):
+        label = label_by_row[place.rowspan.start]
         panel.set_subplotspec(stacked[number // columns, number % columns])
         if number % columns == 0:
             # Only the first panel of a row had the names and the label at its left.
@@ -87,7 +88,11 @@ def _longest_name(ax: Axes) -> int:
 
 def _legends_beneath(figure: Figure) -> float:
     """Move legends beneath what they explain; the height that they take, in inches."""
-    of_axes = [(ax, ax.get_legend()) for ax in figure.axes if ax.get_legend() is not None]
+    of_axes = []
+    for ax in figure.axes:
+        legend_of_axes = ax.get_legend()
+        if legend_of_axes is not None:
+            of_axes.append((ax, legend_of_axes))
     height = 0.0
     if len(of_axes) > 1:
         for ax, legend in of_axes:
@@ -109,7 +114,7 @@ def _legends_beneath(figure: Figure) -> float:
 def _beneath(place: Axes | Figure, legend: Legend, **where: Any) -> float:
     """Draw a legend again at another place; the height that it takes, in inches."""
     labels = [text.get_text() for text in legend.get_texts()]
-    handles = legend.legend_handles
+    handles = [handle for handle in legend.legend_handles if handle is not None]
     title = legend.get_title().get_text()
     legend.remove()
     columns = 2 if max(map(len, labels), default=0) <= NAME else 1

@@ -60,7 +60,7 @@ def parts_of(page_name: str, title: str, page: str) -> Iterator[Part]:
 
 def text_parts(pages: Mapping[str, bytes], titles: Mapping[str, str]) -> list[Part]:
     """The parts of all pages."""
-    parts = []
+    parts: list[Part] = []
     for name, page in sorted(pages.items()):
         if name.endswith(".html"):
             parts += parts_of(name, titles[name], page.decode())
