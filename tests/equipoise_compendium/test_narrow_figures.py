@@ -47,10 +47,8 @@ def panels(count: int = 3, width: float = 12.0) -> Figure:
 
 def words(figure: Figure) -> str:
     """Every word that a figure shows."""
-    texts = []
-    for artist in figure.findobj():
-        if isinstance(artist, Text) and artist.get_visible():
-            texts.append(artist.get_text())
+    artists = [artist for artist in figure.findobj() if isinstance(artist, Text)]
+    texts = [text.get_text() for text in artists if text.get_visible()]
     return " ".join(" ".join(texts).split())
 
 
@@ -73,10 +71,10 @@ def test_panels_stand_below_each_other_and_nothing_is_lost() -> None:
     assert all(ax.yaxis.get_tick_params()["labelleft"] for ax in figure.axes)
     names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert max(len(line) for name in names for line in name.split("\n")) <= NAME
-    legends = [legend for ax in figure.axes if (legend := ax.get_legend()) is not None]
-    assert [legend.get_texts()[0].get_text() for legend in legends] == [
-        f"line {number}" for number in range(3)
-    ]
+    for number, ax in enumerate(figure.axes):
+        legend = ax.get_legend()
+        assert legend is not None
+        assert legend.get_texts()[0].get_text() == f"line {number}"
     assert width_of(plots.rendered(figure, "svg", "x")) < WIDTH + 0.3
 
 

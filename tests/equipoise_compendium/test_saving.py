@@ -14,6 +14,7 @@ pytest.importorskip("jupyter_server")
 
 from jupyter_server.services.contents.largefilemanager import LargeFileManager
 
+# Jupyter has no types, so a manager is of any.
 HOOK = "equipoise_compendium.saving.before_saving"
 ANOTHER_KERNEL = {
     "kernelspec": {"display_name": "My Python", "language": "python", "name": "mine"},
@@ -28,7 +29,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def opened_and_run(manager: LargeFileManager, path: str) -> dict[str, Any]:
+def opened_and_run(manager: Any, path: str) -> dict[str, Any]:
     """A notebook as JupyterLab has it when all of it has been run with a kernel of this machine."""
     model = manager.get(path)
     model["content"]["metadata"].update(ANOTHER_KERNEL)
@@ -45,7 +46,7 @@ NOTEBOOKS = sorted(path.name for path in (project.root() / "notebooks").glob("*.
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_run_and_saved_a_notebook_has_no_diff_but_the_change(name: str, clone: Path) -> None:
-    manager = LargeFileManager(root_dir=str(clone), pre_save_hook=HOOK)
+    manager: Any = LargeFileManager(root_dir=str(clone), pre_save_hook=HOOK)
     path = f"notebooks/{name}"
     before = (clone / path).read_bytes()
     model = opened_and_run(manager, path)
@@ -65,7 +66,7 @@ def test_opened_and_saved_without_the_command_it_has_none_either(name: str, clon
     """As JupyterLab by itself saves it: it writes the metadata of the kernel that it starts."""
     from ipykernel.kernelspec import get_kernel_dict
 
-    manager = LargeFileManager(root_dir=str(clone))
+    manager: Any = LargeFileManager(root_dir=str(clone))
     path = f"notebooks/{name}"
     before = (clone / path).read_text(encoding="utf-8")
     model = manager.get(path)
@@ -82,7 +83,7 @@ def test_opened_and_saved_without_the_command_it_has_none_either(name: str, clon
 
 
 def test_a_notebook_elsewhere_keeps_what_it_has(clone: Path) -> None:
-    manager = LargeFileManager(root_dir=str(clone), pre_save_hook=HOOK)
+    manager: Any = LargeFileManager(root_dir=str(clone), pre_save_hook=HOOK)
     model = opened_and_run(manager, f"notebooks/{NOTEBOOKS[0]}")
     manager.save(model, "mine.ipynb")
     saved = manager.get("mine.ipynb")["content"]

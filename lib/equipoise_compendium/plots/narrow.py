@@ -57,22 +57,20 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
 
     Returns the columns before and after, and how much higher the grid has become.
     """
-    # Axes that were placed by hand, such as a colour bar's, have no place in a grid.
-    places = {ax: ax.get_subplotspec() for ax in figure.axes}
-    place_by_panel = {ax: place for ax, place in places.items() if place is not None}
-    panels = list(place_by_panel)
-    grids = {place.get_gridspec() for place in place_by_panel.values()}
+    places = [(ax, ax.get_subplotspec()) for ax in figure.axes]
+    panels = [(ax, place) for ax, place in places if place is not None]
+    grids = {place.get_gridspec() for _, place in panels}
     grid = grids.pop() if len(grids) == 1 else None
     if grid is None or grid.ncols == 1:
         return 1, 1, 1.0
-    longest_name = max(_longest_name(panel) for panel in panels)
+    longest_name = max(_longest_name(panel) for panel, _ in panels)
     columns = 1 if len(panels) <= _FEW_PANELS or longest_name > 2 * NAME // 3 else 2
     rows = -(-len(panels) // columns)
     stacked = GridSpec(rows, columns, figure=figure)
     label_by_row: dict[int, str] = {}
-    for panel, place in place_by_panel.items():
+    for panel, place in panels:
         label_by_row.setdefault(place.rowspan.start, panel.get_ylabel())
-    for number, (panel, place) in enumerate(place_by_panel.items()):
+    for number, (panel, place) in enumerate(panels):
         label = label_by_row[place.rowspan.start]
         panel.set_subplotspec(stacked[number // columns, number % columns])
         if number % columns == 0:
@@ -92,9 +90,9 @@ def _legends_beneath(figure: Figure) -> float:
     """Move legends beneath what they explain; the height that they take, in inches."""
     of_axes = []
     for ax in figure.axes:
-        legend = ax.get_legend()
-        if legend is not None:
-            of_axes.append((ax, legend))
+        legend_of_axes = ax.get_legend()
+        if legend_of_axes is not None:
+            of_axes.append((ax, legend_of_axes))
     height = 0.0
     if len(of_axes) > 1:
         for ax, legend in of_axes:

@@ -32,7 +32,8 @@
       if (!value) return 0;
       sum += value;
     }
-    return sum + (entry.page ? 2 : 0) - entry.length / 1000;
+    const named = !entry.page && words.includes(entry.name.trim()) ? 6 : 0;
+    return sum + named + (entry.page ? 0.5 : 0) - entry.length / 1000;
   };
   const show = () => {
     const all = plain(box.value).trim().split(" ").filter(Boolean);
