@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -199,6 +199,31 @@ def less_chance(
         max(observed - float(lowest), estimate),
         n,
         None if printed is None else printed - expected,
+    )
+
+
+def of_all(parts: Sequence[Evidence]) -> Evidence:
+    """One piece of evidence of several stand-ins, where none is nearer than the others.
+
+    Its interval reaches from the lowest end to the highest, so that a verdict needs all of them.
+    Their units differ, and are not counted.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    words, estimates, lows, highs = [], [], [], []
+    for part in parts:
+        if part.estimate is None or part.low is None or part.high is None:
+            return part
+        words.append(f"{part.said}: {part.estimate:.3g} [{part.low:.3g}, {part.high:.3g}]")
+        estimates.append(part.estimate)
+        lows.append(part.low)
+        highs.append(part.high)
+    return Evidence(
+        f"between {'; '.join(words)}",
+        sum(estimates) / len(estimates),
+        min(lows),
+        max(highs),
+        printed=parts[0].printed,
     )
 
 

@@ -19,6 +19,7 @@ from equipoise_studies.ranking_bias.data import read_counted, read_recorded_runs
 from equipoise_studies.ranking_bias.record import query_set
 from equipoise_studies.ranking_bias.record.query_set import Recorder
 from equipoise_studies.ranking_bias.study import Ranker
+from equipoise_studies.systems import rankers
 from equipoise_studies.systems.encoders import Model, load_model, token_states
 from equipoise_studies.systems.rankers import (
     best,
@@ -101,7 +102,7 @@ def test_vectors_are_kept_in_pieces_and_not_made_twice(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("encoded again")
 
-    monkeypatch.setattr(query_set.rankers, "text_vectors", never)
+    monkeypatch.setattr(rankers, "text_vectors", never)
     np.testing.assert_array_equal(recorder._text_vectors(model, ranker, DOCUMENTS), first)
     # another precision gives other vectors
     with pytest.raises(AssertionError, match="encoded again"):

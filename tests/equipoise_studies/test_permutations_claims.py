@@ -14,7 +14,7 @@ from scipy import stats
 
 from equipoise.measures.orders import preference
 from equipoise.orders.conversations import conversations, sampled_orders
-from equipoise_compendium.claims import Evidence, stated
+from equipoise_compendium.claims import Evidence, of_all, stated
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.permutations import claims
 from equipoise_studies.permutations import data as cast
@@ -176,7 +176,9 @@ def test_systems_alike_are_contradicted_by_one_that_is_always_ahead() -> None:
 def test_on_the_whole_collection_two_kinds_of_systems_differ_in_the_order_of_the_script() -> None:
     alike = claims.model_on_script(of_the_kinds(), TABLE_4)
     assert verdict_of("permutations/4-alike", alike) == "contradicted"
+    # Other programs made these two, so that the replica is asked as well.
     of_replica = Evidence("F", 2.4, 0.3, 3.4)
+    assert verdict_of("permutations/4-alike", of_all([alike, of_replica])) == "undecided"
     beside = claims.beside_replica(alike, of_replica)
     assert (beside.estimate, beside.low, beside.n) == (alike.estimate, alike.low, 20)
     assert beside.said.endswith("(on the replica without Antecedent 2.4 [0.3, 3.4])")

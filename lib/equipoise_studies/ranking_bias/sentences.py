@@ -247,15 +247,17 @@ def of_strata(strata: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def of_correlations(correlations: Mapping[str, Evidence], sets: Mapping[str, str]) -> list[str]:
+def of_correlations(
+    correlations: Mapping[str, Evidence], sets: Mapping[str, Sequence[str]]
+) -> list[str]:
     """How strongly the two measures go together, and what is printed.
 
-    ``sets``: by query set of the thesis, the one at hand.
+    ``sets``: by query set of the thesis, what stands for it.
     """
     parts = []
-    for name, label in sets.items():
-        evidence = correlations[label]
-        words = f"{_with_interval(evidence, 2)} on {label}"
+    for name, labels in sets.items():
+        evidence = correlations[name]
+        words = f"{_with_interval(evidence, 2)} on {' and '.join(labels)}"
         if evidence.printed is not None:
             words += f", printed {evidence.printed:.2f} on {name}"
         parts.append(words)
