@@ -507,17 +507,18 @@ def test_a_bad_config_is_refused_by_its_place(
 
 
 def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
-    replica = Study.read("replica")
-    assert replica.basis == "replica"
-    (step,) = record.plan(replica, None, Path("work"))
-    assert step.finished
-    stated = replica.settings()
-    assert set(stated["systems"]) <= set(replica.systems)
-    wanted = {name for column in stated["systems"] for name in replica.columns(column)}
-    assert set(stated["measured"]) == wanted
+    for config in ("replica", "replica_links"):
+        replica = Study.read(config)
+        assert replica.basis == "replica"
+        (step,) = record.plan(replica, None, Path("work"))
+        assert step.finished
+        stated = replica.settings()
+        assert set(stated["systems"]) <= set(replica.systems)
+        wanted = {name for column in stated["systems"] for name in replica.columns(column)}
+        assert set(stated["measured"]) == wanted
     thesis = Study.read("thesis")
     assert thesis.basis == "recomputed"
     rows = printed_table("thesis/table-2.1")["model"]
     assert set(thesis.rows(printed_table("thesis/table-2.1"))) == set(rows)
-    with pytest.raises(InputError, match="replica, thesis"):
+    with pytest.raises(InputError, match="replica, replica_links, thesis"):
         Study.read("another")
