@@ -101,9 +101,15 @@ def end_as_uninterrupted(
     kills = study.killed_until_done(command)
     study.close()
     assert kills >= at_least, kills
-    assert recorded_in(study.folder / "recorded") == uninterrupted
+    resumed = recorded_in(study.folder / "recorded")
+    differing = {}
+    for name in sorted({*resumed, *uninterrupted}):
+        if resumed.get(name) != uninterrupted.get(name):
+            differing[name] = (resumed.get(name), uninterrupted.get(name))
+    assert not differing, differing
     # nothing unfinished is left where it is recorded
-    assert kept(study.folder / "recorded").keys() == files(study.folder / "recorded").keys()
+    left = kept(study.folder / "recorded").keys() ^ files(study.folder / "recorded").keys()
+    assert not left, left
 
 
 IMPORTED = (

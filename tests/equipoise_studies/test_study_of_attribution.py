@@ -16,7 +16,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from chat_server import Server, body_of, dies, fails, send
+from chat_server import Server, body_of, dies, fails, request_of, send
 from equipoise.measures.attribution import bias_table, score_answers
 from equipoise.problems import InputError
 from equipoise_cli import main
@@ -139,7 +139,7 @@ class Model(Server):
     """A server that answers each request by what it asks."""
 
     def __init__(self) -> None:
-        super().__init__([lambda handler: answers(handler, self.requests[-1])])
+        super().__init__([lambda handler: answers(handler, request_of(handler))])
 
 
 @pytest.fixture
@@ -340,7 +340,7 @@ def test_a_study_that_is_interrupted_goes_on(
     with pytest.raises(FileNotFoundError, match="not recorded"):
         recorded_answers(Study.read(str(config)), ["GPT-4"])
     server = serve(fails(404, b"out of credit"))
-    server.script = [lambda handler: answers(handler, server.requests[-1])] * (
+    server.script = [lambda handler: answers(handler, request_of(handler))] * (
         good + 2
     ) + server.script
     text = config.read_text()
@@ -513,7 +513,9 @@ def recorded_in(folder: Path) -> dict[str, Any]:
     for name in list(record):
         if name.endswith(".jsonl"):
             lines = [json.loads(line) for line in record[name].splitlines()]
-            record[name] = [line | {"seconds": 0} for line in lines]
+            # Several are asked at a time, and whichever is answered first is written first.
+            lines = [json.dumps(line | {"seconds": 0}, sort_keys=True) for line in lines]
+            record[name] = sorted(lines)
     return record
 
 
@@ -659,7 +661,7 @@ class Limited(Server):
         if number % 3:
             self.refused += 1
             return fails(429, b"too many requests", Retry_After=self.asked_pause)(handler)
-        return answers(handler, self.requests[-1])
+        return answers(handler, request_of(handler))
 
 
 def config_of_server(folder: Path, url: str, **model: Any) -> Path:

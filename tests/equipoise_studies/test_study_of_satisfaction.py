@@ -107,7 +107,7 @@ def endpoint() -> Iterator[Server]:
     """A model that labels by the last response, and writes the other one."""
 
     def answer(handler: Any) -> None:
-        asked = server.requests[-1]["messages"][0]["content"]
+        asked = vars(handler)["asked"]["messages"][0]["content"]
         last = asked.rpartition("SYSTEM:")[2]
         lost = "Sorry" in last
         if "Label of Example 3 is:" in asked:

@@ -566,7 +566,9 @@ class Recorder:
     def _new_settings(self) -> dict[str, Any]:
         """What the record states of the new rankers."""
         account = {"queries": len(self.queries), **self.texts.account()}
-        gender_pairs()  # noted as used, though the substitution was kept before
+        # noted as used, though the substitution, or the counts, were kept before
+        gender_pairs()
+        data.read_terms("long")
         kept_runs = self._kept_runs()
         stated = self._stated(dict.fromkeys(name for name, _, _ in kept_runs))
         # of a ranker given by run files, those that are there
