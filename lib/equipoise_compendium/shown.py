@@ -157,6 +157,23 @@ class ShownFigure(Shown):
         display(words, metadata=CAPTION, raw=True)  # type: ignore[no-untyped-call]
 
 
+class KeyFigure:
+    """A place where a notebook begins, for the figure of its answer, drawn further down."""
+
+    def __init__(self) -> None:
+        from IPython.display import DisplayHandle
+
+        # IPython has no types.
+        self._handle: Any = DisplayHandle("key figure")  # type: ignore[no-untyped-call]
+        words = "The figure is drawn below."
+        self._handle.display({"text/plain": words, "text/markdown": words}, raw=True)
+
+    def show(self, figure: Shown) -> None:
+        """Put the figure there; it may stand further down as well."""
+        formats, said = figure._repr_mimebundle_()
+        self._handle.update(formats, metadata=said, raw=True)
+
+
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:
     """Decimals to show a column at: the printed precision, else ``digits``; None without floats."""
     has_floats = any(isinstance(value, float) for value in ours)
