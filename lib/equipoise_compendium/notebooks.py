@@ -73,7 +73,7 @@ def _from_text(text: str, kind: Any) -> Any:
     if kind is str:
         return text
     words: Any = text
-    with contextlib.suppress(yaml.YAMLError):
+    with contextlib.suppress(yaml.YAMLError, RecursionError):
         # As words, so that 010 is ten and a group may be called no.
         words = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes words only
     if words in ("null", "~"):

@@ -164,9 +164,10 @@ class KeyFigure:
         from IPython.display import DisplayHandle
 
         # IPython has no types.
-        self._handle: Any = DisplayHandle("key figure")  # type: ignore[no-untyped-call]
+        handle: Any = DisplayHandle("key figure")  # type: ignore[no-untyped-call]
         words = "The figure is drawn below."
-        self._handle.display({"text/plain": words, "text/markdown": words}, raw=True)
+        handle.display({"text/plain": words, "text/markdown": words}, raw=True)
+        self._handle = handle
 
     def show(self, figure: Shown) -> None:
         """Put the figure there; it may stand further down as well."""

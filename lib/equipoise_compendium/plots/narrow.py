@@ -42,7 +42,7 @@ def narrow(figure: Figure) -> None:
     width_kept = (WIDTH / columns) / (width / columns_before)
     height *= heightened
     for ax in figure.axes:
-        height += _break_names(ax)
+        height += _break_names(ax, columns)
         if width_kept < _SHRUNK:
             for text in ax.texts:
                 size = text.get_fontsize()
@@ -123,15 +123,18 @@ def _beneath(place: Axes | Figure, legend: Legend, **where: Any) -> float:
     return LINE * 1.2 * -(-len(labels) // columns)
 
 
-def _break_names(ax: Axes) -> float:
-    """Break what is written around a panel into lines; the height to add for it, in inches."""
+def _break_names(ax: Axes, columns: int) -> float:
+    """Break what is written around a panel into lines; the height to add for it, in inches.
+
+    ``columns``: panels that stand side by side, and share the width.
+    """
     for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
-        _break(title, TITLE)
-    _break(ax.xaxis.label, LABEL)
+        _break(title, TITLE // columns)
+    _break(ax.xaxis.label, LABEL // columns)
     if isinstance(ax.xaxis.get_major_locator(), AutoLocator):
         ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
-    columns = [text.get_text() for text in ax.get_xticklabels()]
-    if len("  ".join(columns)) > LABEL and not any("$" in name for name in columns):
+    names_below = [text.get_text() for text in ax.get_xticklabels()]
+    if len("  ".join(names_below)) > LABEL and not any("$" in name for name in names_below):
         ax.tick_params(axis="x", rotation=90)
     if _longest_name(ax) <= NAME:
         return 0.0

@@ -407,6 +407,14 @@ def _leads(reports: Reports) -> list[tuple[Finding, dict[str, Any]]]:
     return leads
 
 
+def _homes(reports: Reports) -> dict[tuple[str, str], str]:
+    """The notebook of each artefact; a claim of ours may be judged in another."""
+    ledger = reports.ledger
+    return dict(
+        zip(zip(ledger["paper"], ledger["artefact"], strict=True), ledger["notebook"], strict=True)
+    )
+
+
 def _by_chapter(reports: Reports) -> list[tuple[str, str, dict[str, list[Any]]]]:
     """The artefacts of each paper: its name, its title, and rows of the ledger by chapter."""
     papers = []
@@ -497,6 +505,7 @@ def pages() -> dict[str, bytes]:
         kinds=claims.KINDS,
         about=claims.ABOUT,
         chance=claims.by_chance(reports.claims),
+        home=_homes(reports),
     )
     _add_notebooks(site, reports)
     for page in added:
