@@ -399,8 +399,8 @@ def test_outside_a_clone_one_sentence_says_so(
     finally:
         project.root.cache_clear()
     assert said.exit_code == 2
-    assert "Error: no Equipoise repository at" in said.output
-    assert "run this in a clone" in " ".join(said.output.split())
+    assert "Error: no compendium at" in said.output
+    assert "(equipoise init makes them)" in " ".join(said.output.split())
 
 
 def test_the_command_makes_the_site_only_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
