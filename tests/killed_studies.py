@@ -106,6 +106,11 @@ def end_as_uninterrupted(
     for name in sorted({*resumed, *uninterrupted}):
         if resumed.get(name) != uninterrupted.get(name):
             differing[name] = (resumed.get(name), uninterrupted.get(name))
+    for name, (after, before) in differing.items():
+        if isinstance(after, list) and isinstance(before, list):
+            alone = [line for line in after if line not in before]
+            lacking = [line for line in before if line not in after]
+            differing[name] = (f"{len(after)} lines", f"{len(before)} lines", alone, lacking)
     assert not differing, differing
     # nothing unfinished is left where it is recorded
     left = kept(study.folder / "recorded").keys() ^ files(study.folder / "recorded").keys()

@@ -15,7 +15,7 @@ from equipoise_compendium.claims import (
     evidence_of,
     interval_in_words,
 )
-from equipoise_compendium.plots import COLOURS, GREY
+from equipoise_compendium.looks import COLOURS, GREY
 
 WIDTH, HEIGHT = 240, 24
 """Pixels of a mark."""

@@ -235,7 +235,7 @@ def picture(artefact: str, kind: str) -> bytes:
         longest = max(len(row[place]) for row in rows if place < len(row))
         widths.append(longest + 2)
     size = (max(4.0, 0.085 * sum(widths)), 0.8 + 0.24 * len(rows))
-    figure = Figure(figsize=size, layout="none")  # each cell has its place
+    figure = Figure(figsize=size, layout="none")  # type: ignore[arg-type] # each cell has its place
     ax = figure.add_axes((0, 0, 1, 1))
     ax.axis("off")
     ax.set(xlim=(0, sum(widths)), ylim=(len(rows) + 0.5, -2.5))

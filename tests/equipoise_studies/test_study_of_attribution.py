@@ -514,8 +514,12 @@ def recorded_in(folder: Path) -> dict[str, Any]:
         if name.endswith(".jsonl"):
             lines = [json.loads(line) for line in record[name].splitlines()]
             # Several are asked at a time, and whichever is answered first is written first.
-            lines = [json.dumps(line | {"seconds": 0}, sort_keys=True) for line in lines]
-            record[name] = sorted(lines)
+            for line in lines:
+                line["seconds"] = 0
+                # A record of names or paraphrases has these times too, and so another digest.
+                for file in [file for file in line.get("inputs", {}) if file.endswith(".jsonl")]:
+                    del line["inputs"][file]
+            record[name] = sorted(json.dumps(line, sort_keys=True) for line in lines)
     return record
 
 

@@ -16,19 +16,11 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equipoise_compendium.plots.narrow import NARROW_ENDING as NARROW_ENDING
+from equipoise_compendium.looks import COLOURS as COLOURS
+from equipoise_compendium.looks import GREY as GREY
+from equipoise_compendium.looks import NARROW_ENDING as NARROW_ENDING
 from equipoise_compendium.plots.narrow import narrow as narrow
 from equipoise_compendium.words import plain
-
-COLOURS = ("#0072B2", "#A24400", "#338055", "#C377AA", "#C38811", "#4C80FF", "#441A00", "#3C444C")
-"""Categories, in the order they are used.
-
-Each has a contrast of 3 to 1 on the light and on the dark page, and stays apart from the others for
-those who do not see red or green apart.
-"""
-
-GREY = "#8A8A8A"
-"""What is beside the point but must be seen."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 

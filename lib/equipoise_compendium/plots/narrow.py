@@ -17,8 +17,6 @@ from matplotlib.text import Text
 from matplotlib.ticker import AutoLocator, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-NARROW_ENDING = ".narrow.svg"
-"""End of the file of a figure for a phone, beside the one for a desk."""
 WIDTH = 4.2
 """Inches. A phone shows them at five sixths, so ten points are as large as a page's small text."""
 TITLE, LABEL, NAME = 46, 40, 18

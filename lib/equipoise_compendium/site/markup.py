@@ -24,7 +24,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from traitlets.config import Config
 
-from equipoise_compendium.plots.narrow import NARROW_ENDING
+from equipoise_compendium.looks import NARROW_ENDING
 from equipoise_compendium.settings import settings
 from equipoise_compendium.shown import CAPTION
 from equipoise_compendium.words import plain

@@ -40,10 +40,13 @@
     const words = all.some((word) => !small.has(word)) ? all.filter((word) => !small.has(word)) : all;
     const hits = words.length ? entries.map((entry) => [rank(entry, words), entry]).filter(([value]) => value > 0) : [];
     hits.sort(([a], [b]) => b - a);
-    best.replaceChildren(...hits.slice(0, 40).map(([, entry]) => entry.item.cloneNode(true)));
+    // A place that has a name of its own is a part of its page as well: once is enough.
+    const places = new Set(hits.map(([, entry]) => entry.item.querySelector("a").href));
+    const firsts = hits.filter(([, entry]) => places.delete(entry.item.querySelector("a").href));
+    best.replaceChildren(...firsts.slice(0, 40).map(([, entry]) => entry.item.cloneNode(true)));
     best.hidden = !words.length;
     for (const section of sections) section.hidden = words.length > 0;
-    told.textContent = words.length ? `${hits.length} of ${entries.length}; Enter goes to the first` : "";
+    told.textContent = words.length ? `${firsts.length} of ${entries.length}; Enter goes to the first` : "";
   };
   box.value = new URLSearchParams(location.search).get("q") || "";
   box.addEventListener("input", show);
