@@ -102,15 +102,16 @@ def end_as_uninterrupted(
     study.close()
     assert kills >= at_least, kills
     resumed = recorded_in(study.folder / "recorded")
-    differing = {}
+    differing: dict[str, Any] = {}
     for name in sorted({*resumed, *uninterrupted}):
-        if resumed.get(name) != uninterrupted.get(name):
-            differing[name] = (resumed.get(name), uninterrupted.get(name))
-    for name, (after, before) in differing.items():
+        after, before = resumed.get(name), uninterrupted.get(name)
+        if after == before:
+            continue
+        differing[name] = (after, before)
         if isinstance(after, list) and isinstance(before, list):
             alone = [line for line in after if line not in before]
             lacking = [line for line in before if line not in after]
-            differing[name] = (f"{len(after)} lines", f"{len(before)} lines", alone, lacking)
+            differing[name] = (alone, lacking)
     assert not differing, differing
     # nothing unfinished is left where it is recorded
     left = kept(study.folder / "recorded").keys() ^ files(study.folder / "recorded").keys()

@@ -12,8 +12,9 @@ from chromium import PROGRAM, Browser
 from equipoise_compendium import ledger, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
-from equipoise_compendium.site import explore
 from equipoise_compendium.site import pages as site
+from equipoise_compendium.site.added import script
+from equipoise_compendium.site.markup import TEMPLATES
 from site_pages import HOSTILE, HTML, PARSED, SITE, Page, formulas_of
 
 if PROGRAM is None:
@@ -23,7 +24,7 @@ if PROGRAM is None:
     )
 
 
-COPY_SCRIPT, COPY_DIGEST = explore.script("copy")
+COPY_SCRIPT, COPY_DIGEST = script(TEMPLATES / "site" / "copy.js")
 
 
 def test_the_browser_reports_what_a_page_asks_for_and_says(
