@@ -16,6 +16,8 @@ _UNREAD = re.compile(
     r"|<details class=\"(?:code|within)\".*?</details>",
     re.DOTALL,
 )
+_NAME_IN_CODE = re.compile(r"<code[^>]*>[^<]*_[^<]*</code>")
+"""What reads as a word of the page once it is no longer set as code."""
 _WORD = re.compile(r"[^\W\d_][\w.-]*[^\W_]|\d[\w.]*\w")
 
 
@@ -53,7 +55,8 @@ def parts_of(page_name: str, title: str, page: str) -> Iterator[Part]:
         anchor = heading[2] or (of_section[1] if of_section else "")
         is_top = heading[1] == "1"
         address = page_name if is_top or not anchor else f"{page_name}#{anchor}"
-        beginning = text[:EXCERPT].rpartition(" ")[0] if len(text) > EXCERPT else text
+        prose = _text(_NAME_IN_CODE.sub("…", main[heading.end() : end]))
+        beginning = prose[:EXCERPT].rpartition(" ")[0] if len(prose) > EXCERPT else prose
         about = beginning if is_top else f"{title}: {beginning}"
         yield Part(address, name, about, _words(text, name))
 

@@ -46,7 +46,7 @@ _REWRITING_RUNS = (
 # Systems on the full collection by the number of their experiment: how utterances were rewritten
 # (CR: by coreference, T5: by a trained model, manual: by hand), the first ranker (FLC: the first,
 # last and current utterance make the query), and behind ">" a second one.
-_WHOLE_COLLECTION_RUNS = {
+WHOLE_COLLECTION_RUNS = {
     1: "BM25",
     2: "CR + BM25",
     3: "T5 + BM25",
@@ -64,7 +64,7 @@ _WHOLE_COLLECTION_RUNS = {
     15: "manual + BERT",
     16: "manual + SPLADE",
 }
-_WHOLE_COLLECTION_FOLDER = "SIGIR2023-experiments/TREC CAsT 2019"
+WHOLE_COLLECTION_FOLDER = "SIGIR2023-experiments/TREC CAsT 2019"
 
 # Rewrites of CAsT 2019 in the order of the script, by who made them.
 _REWRITERS = {
@@ -276,21 +276,10 @@ def fetch_whole_collection_runs() -> dict[str, pd.DataFrame]:
     Ranks are those of the files, from 0.
     """
     runs = {}
-    for number, name in _WHOLE_COLLECTION_RUNS.items():
-        path = registry.fetch("decaf", f"{_WHOLE_COLLECTION_FOLDER}/{number}/run.txt")
+    for number, name in WHOLE_COLLECTION_RUNS.items():
+        path = registry.fetch("decaf", f"{WHOLE_COLLECTION_FOLDER}/{number}/run.txt")
         runs[name] = trec.read_run(path, order=None).rename(columns={"topic": "query"})
     return runs
-
-
-def fetch_published_scores(measure: str) -> dict[str, float]:
-    """What DECAF's evaluation files say of its 16 systems, by a measure of trec_eval."""
-    scores = {}
-    for number, name in _WHOLE_COLLECTION_RUNS.items():
-        path = registry.fetch("decaf", f"{_WHOLE_COLLECTION_FOLDER}/{number}/evaluation.txt")
-        for _, (statistic, scope, value) in _fields(path):
-            if statistic == measure and scope == "all":
-                scores[name] = float(value)
-    return scores
 
 
 def fetch_judged_2020() -> tuple[pd.DataFrame, pd.DataFrame]:
