@@ -162,9 +162,10 @@ class Ledger:
         lines = [
             "# Ledger\n\n",
             f"{len(self.table)} tables and figures of {papers}: {', '.join(statuses)}.\n\n",
-            f"Findings of the papers, by sentence: {in_words(totals)}. ",
-            "Each claim is on its own line of [claims.csv](claims.csv).\n\n",
         ]
+        if any(totals.values()):
+            lines.append(f"Findings of the papers, by sentence: {in_words(totals)}. ")
+        lines.append("Each claim is on its own line of [claims.csv](claims.csv).\n\n")
         lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
         for paper, rows in self.table.groupby("paper", sort=False):
             lines.append(f"\n## {paper}\n\n")

@@ -89,6 +89,7 @@ def test_it_is_built_without_the_library_and_without_a_study(compendium: Path) -
     ledger = pd.read_csv(compendium / "reports" / "ledger.csv", keep_default_na=False)
     assert ledger["status"].tolist() == ["explained"] + ["illustration"] * 4
     assert ledger.loc[0, ["cells", "differing"]].astype(int).tolist() == [40, 9]
+    assert "by sentence" not in (compendium / "reports" / "ledger.md").read_text(encoding="utf-8")
     claims = pd.read_csv(compendium / "reports" / "claims.csv")
     assert claims["verdict"].tolist() == ["holds", "holds"]
     findings = (compendium / "reports" / "findings.md").read_text(encoding="utf-8")
