@@ -12,11 +12,6 @@ import nbformat
 
 from equipoise_compendium import project
 
-SETTINGS = """\
-name = "Equipoise"
-parameters = "equipoise_studies.parameters"
-packages = ["equipoise", "equipoise_cli", "equipoise_studies"]
-"""
 PARAMETERS = """\
 size: int = 3  # how many rows
 scale: float = 1.0  # a factor
@@ -55,7 +50,6 @@ def make(root: Path) -> None:
     shutil.copytree(project.root() / "data" / "published", root / "data" / "published")
     shutil.copy(project.root() / "data" / "registry.tsv", root / "data")
     (root / "data" / "README.md").write_text("# Data\n")
-    (root / "data" / "compendium.toml").write_text(SETTINGS)
     (root / "notebooks").mkdir()
     put(root, TABLE, "report.finish()")
 

@@ -19,7 +19,6 @@ from equipoise_cli import (
     compare,
     conversations,
     data,
-    new,
     orders,
     reports,
     score_cases,  # noqa: F401 - it adds to score
@@ -177,7 +176,6 @@ _COMMANDS: tuple[click.Command, ...] = (
     agreement.agreement,
     *compare.COMMANDS,
     *conversations.COMMANDS,
-    *new.COMMANDS,
     orders.permute,
     data.data,
     study.study,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,21 +24,25 @@ import pandas as pd
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
+from equipoise import catalogue
+from equipoise.declare import written
+from equipoise.problems import plain
 from equipoise_compendium import claims, project
-from equipoise_compendium.claim_marks import LEGEND, mark
 from equipoise_compendium.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.provenance import MANIFEST, read_manifest
-from equipoise_compendium.settings import bibliography, settings
-from equipoise_compendium.site import search, works
-from equipoise_compendium.site.added import Page, added_pages, folders, script
-from equipoise_compendium.site.markup import TEMPLATES, body, formula, headings, picture, prose
+from equipoise_compendium.site import explore
+from equipoise_compendium.site.markup import TEMPLATES, body, formula, headings, image, prose
 from equipoise_compendium.site.tables import framed
 from equipoise_compendium.staging import move, staging
-from equipoise_compendium.words import plain
 
+GUIDES = ("start", "conversations", "runs", "answers", "orders", "compare", "studies", "fork")
+"""The pages of the guide in their order, each a Markdown file of ``guide/``."""
+PICTURE = ("gfrc2", "figure-4")
+"""The figure of the first page."""
 VARIANTS = "variants.html"
 """The page of what a reader has built with other parameters, which no committed report has."""
+SPELLINGS = ("ANOVA", "BM25", "GFR", "GFRC", "MD1", "RBO", "TILDE", "TILDEv2")
 LETTERS = {
     "exact": "=",
     "explained": "≈",
@@ -76,7 +80,7 @@ class Reports:
     """What lies in ``reports/``: executed notebooks, the ledger, claims and findings."""
 
     notebooks: Mapping[str, Notebook]
-    references: Mapping[str, str] = field(default_factory=bibliography)
+    references: Mapping[str, str] = field(default_factory=catalogue.references)
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
@@ -95,14 +99,15 @@ class Reports:
         return claims.read(path) if path.is_file() else []
 
     @cached_property
-    def findings(self) -> list[tuple[str, list[Finding]]]:
-        """What was found, by section."""
+    def findings(self) -> list[tuple[str, list[tuple[Any, Any]]]]:
+        """What was found, by section: the first sentence of each entry, and the rest."""
         path = project.root() / "reports" / "findings.md"
         return finding_sections(path.read_text(encoding="utf-8")) if path.is_file() else []
 
     def title(self, key: str) -> str:
-        """Title of the work with a key of the bibliography."""
-        return works.field_of(self.references.get(key, ""), "title")
+        """Title of the work with a key of the bibliography, without its braces."""
+        match = re.search(r"^\s*title = \{(.*)\},$", self.references.get(key, ""), re.MULTILINE)
+        return re.sub(r"[{}]", "", match[1]) if match else ""
 
     def artefacts(self, name: str) -> pd.DataFrame:
         """The tables and figures that a notebook regenerates, as rows of the ledger."""
@@ -137,20 +142,8 @@ class Reports:
         return groups
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A finding: the sentence that states it, what is said of it, and the claim it leads to.
-
-    ``claim`` is the anchor of that claim on its page, empty where the finding leads to none.
-    """
-
-    sentence: Markup
-    text: Markup
-    claim: str
-
-
-def finding_sections(text: str) -> list[tuple[str, list[Finding]]]:
-    """The sections of ``findings.md``: title, and entries that begin with a bold sentence."""
+def finding_sections(text: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
+    """The sections of ``findings.md``: title, then the bold sentence and the rest of each entry."""
     sections = []
     for part in re.split("^## ", text, flags=re.MULTILINE)[1:]:
         title, _, list_text = part.partition("\n")
@@ -159,39 +152,19 @@ def finding_sections(text: str) -> list[tuple[str, list[Finding]]]:
         for first, rest in re.findall(r"^- \*\*(.+?)\*\*(.+)$", list_text, re.MULTILINE):
             sentence = Markup(prose(first).strip()[3:-4])  # noqa: S704 - prose() cleans
             rest_text = rest.lstrip(" ,")
-            claim = re.search(r"\(claims\.html#(claim-[^)]+)\)", rest)
-            anchor = claim[1] if claim else ""
-            told = prose(rest_text[:1].upper() + rest_text[1:])
-            entries.append(Finding(sentence, told, anchor))
+            entries.append((sentence, prose(rest_text[:1].upper() + rest_text[1:])))
         if entries:
             sections.append((title, entries))
     return sections
 
 
-def guide_file(name: str) -> Path:
-    """A page of the guide in Markdown: the compendium's own, or ours."""
-    places = [Path(__file__).parent / "guide"]
-    if settings().guides:
-        places.insert(0, project.root() / settings().guides)
-    for folder in places:
-        if (folder / f"{name}.md").is_file():
-            return folder / f"{name}.md"
-    raise FileNotFoundError(
-        f"data/compendium.toml: guide has {name}, but no file {name}.md is in "
-        f"{settings().guides or 'the folder that guides would name'}, and ours is recompute.md"
-    )
-
-
 def guides() -> dict[str, tuple[str, str]]:
     """Title and Markdown of every page of the guide, by the name of its page."""
     by_page = {}
-    for name in settings().guide:
-        text = guide_file(name).read_text(encoding="utf-8")
+    for name in GUIDES:
+        text = (Path(__file__).parent / "guide" / f"{name}.md").read_text(encoding="utf-8")
         title = text.partition("\n")[0].lstrip("# ")
-        # Links of a file in the repository lead to the same places on the site.
-        text = re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text)
-        text = re.sub(r"\]\((?:\.\./)+reports/site/", "](", text)
-        by_page[f"guide-{name}"] = title, text
+        by_page[f"guide-{name}"] = title, re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text)
     return by_page
 
 
@@ -200,7 +173,7 @@ def guides() -> dict[str, tuple[str, str]]:
 
 def in_words(identifier: str) -> str:
     """An identifier in words, with names and numbers as they are written."""
-    spelling = {name.lower(): name for name in settings().spellings}
+    spelling = {name.lower(): name for name in SPELLINGS}
     text = re.sub(r"(?<=\d)_(?=\d{3})", "", identifier)
     text = re.sub(r"\[(.*)\]", r", \1", text).replace("_", " ")
     text = re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", text)
@@ -242,19 +215,19 @@ def _style() -> bytes:
 # --- parts of pages -------------------------------------------------------------------------------
 
 
-def _performance() -> dict[str, list[tuple[str, list[str]]]]:
-    """What the kept benchmark run measured, by topic: the benchmark, and its ratios in words."""
+def _performance() -> dict[str, list[tuple[str, str, str]]]:
+    """What the kept benchmark run measured, by topic: the benchmark, of what, and the ratio."""
     path = project.root() / "data" / "outputs" / "benchmarks.json"
     if not path.is_file():
         return {}
     ratios_by_test: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
-    topics: dict[str, list[tuple[str, list[str]]]] = {}
+    topics: dict[str, list[tuple[str, str, str]]] = {}
     for name, ratios in sorted(ratios_by_test.items()):
         module, _, test = name.partition("::")
         topic = in_words(Path(module).stem.removeprefix("bench_"))
         benchmark = in_words(test.removeprefix("test_"))
         rows = topics.setdefault(topic, [])
-        rows.append((benchmark, [f"{ratio:g} {measured}" for measured, ratio in ratios.items()]))
+        rows += [(benchmark, measured, f"{ratio:g}") for measured, ratio in ratios.items()]
     return topics
 
 
@@ -285,47 +258,44 @@ def _variants() -> list[tuple[str, str, dict[str, Any]]]:
 
 def _picture(ledger: pd.DataFrame) -> dict[str, Any]:
     """The figure of the first page; empty where it has not been made."""
-    wanted = settings().picture
-    if wanted is None:
-        return {}
-    paper, _, artefact = wanted.artefact.partition("/")
+    paper, artefact = PICTURE
     of_picture = (ledger["paper"] == paper) & (ledger["artefact"] == artefact)
     rows = ledger[of_picture & (ledger["notebook"] != "")]
     if rows.empty:
         return {}
     row = rows.iloc[0]
     source = next(file for file in row["files"].split() if file.endswith(".svg"))
-    file = project.root() / "reports" / source
+    svg = (project.root() / "reports" / source).read_text(encoding="utf-8")
     caption = f"{paper}, {row['label']}"
-    drawn = picture(f"../{quote(source)}", file, f"{caption}: {row['title']}")
+    picture = image(f"../{quote(source)}", svg, f"{caption}: {row['title']}")
     return {
-        "image": Markup(drawn),  # noqa: S704 - picture() escapes
-        "caption": f"{caption}: {wanted.caption}" if wanted.caption else caption,
+        "image": Markup(picture),  # noqa: S704 - image() escapes
+        "caption": caption,
         "page": row["notebook"],
         "anchor": row["anchor"],
-        "moves": wanted.page,
     }
 
 
-def _things_to_find(
-    reports: Reports, site: _Pages, added: Sequence[Page]
-) -> dict[str, list[search.Part]]:
-    """What a reader may look for, by kind: what has a name, and the parts of every page."""
+def _things_to_find(reports: Reports) -> dict[str, list[tuple[str, str, str]]]:
+    """What a reader may look for, by kind: address, name, and what it is."""
     artefacts = []
     for row in reports.ledger[reports.ledger["notebook"] != ""].itertuples():
         address = f"{row.notebook}.html#{row.anchor}"
-        about = f"{row.title} ({row.status})"
-        artefacts.append(search.Part(address, f"{row.paper}, {row.label}", about))
+        artefacts.append((address, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
     judged = []
     for claim in reports.claims:
         address = f"claims.html#claim-{claim['paper']}-{claim['name']}"
         about = f"({claim['verdict']}; {claim['paper']}, {claim['artefact']})"
-        judged.append(search.Part(address, claim["claim"], about, claim["quote"].lower()))
-    entries_of_added = {page.title: list(page.entries) for page in added if page.entries}
+        judged.append((address, claim["claim"], about))
+    books = []
+    for group, entries in reports.by_paper():
+        books += [(f"{name}.html", title, group) for name, title in entries]
+    measures = [(f"measures.html#{m.anchor}", m.name, m.meaning) for m in catalogue.MEASURES]
     return {
-        **entries_of_added,
+        "Measures": measures,
         "Tables and figures": artefacts,
-        "Pages": search.text_parts(site.files, site.titles),
+        "Notebooks": books,
+        "Guide": [(f"{name}.html", title, "") for name, (title, _) in guides().items()],
         "Claims": judged,
     }
 
@@ -334,7 +304,7 @@ def _things_to_find(
 
 
 def _environment() -> jinja2.Environment:
-    loader = jinja2.FileSystemLoader([TEMPLATES / "site", *folders()])
+    loader = jinja2.FileSystemLoader(TEMPLATES / "site")
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -345,44 +315,26 @@ def _environment() -> jinja2.Environment:
         "headings": headings,
         "symbol": symbol,
         "work": work,
-        "written": repr,
+        "written": written,
     }
     return environment
-
-
-def _claim_mark(claim: Mapping[str, Any]) -> Markup:
-    """The drawing of a claim's number."""
-    return Markup(mark(claim))  # noqa: S704 - mark() escapes
 
 
 class _Pages:
     """Pages made so far, by file name."""
 
-    def __init__(
-        self, reports: Reports, added: Sequence[Page], about: Sequence[tuple[str, str]]
-    ) -> None:
+    def __init__(self, reports: Reports) -> None:
         self.files = {"assets/style.css": _style()}
-        self.titles: dict[str, str] = {}
-        copy_script, copy_digest = script(TEMPLATES / "site" / "copy.js")
         self._environment = _environment()
         self._environment.globals |= {
-            "about_pages": about,
-            "added": [page.name for page in added],
-            "compendium": settings(),
+            "explored": ["explore"] if explore.REPORT in reports.notebooks else [],
             "guides": [(name, title) for name, (title, _) in guides().items()],
             "bases": claims.BASES,
-            "copy_digest": copy_digest,
-            "copy_script": copy_script,
             "judgements": claims.VERDICTS,
-            "legend": LEGEND,
             "letters": LETTERS,
-            "criterion": claims.criterion_in_words,
-            "interval": claims.interval_in_words,
-            "mark": _claim_mark,
             "meanings": STATUS_MEANINGS,
             "notebooks": reports.notebooks,
             "verdicts": verdicts,
-            "version": works.version(),
         }
 
     def add(self, template: str, name: str, title: str, **values: Any) -> None:
@@ -391,58 +343,15 @@ class _Pages:
         text = framed(page.render(here=name, title=title, **values))
         lines = [line.rstrip() for line in text.splitlines()]
         self.files[f"{name}.html"] = ("\n".join(lines) + "\n").encode()
-        self.titles[f"{name}.html"] = title
 
 
-def _leads(reports: Reports) -> list[tuple[Finding, dict[str, Any]]]:
-    """The findings that lead to a claim, each with that claim: they are told unfolded."""
-    by_anchor = {f"claim-{claim['paper']}-{claim['name']}": claim for claim in reports.claims}
-    leads = []
-    for _, findings in reports.findings:
-        leads += [
-            (finding, by_anchor[finding.claim])
-            for finding in findings
-            if finding.claim in by_anchor
-        ]
-    return leads
-
-
-def _homes(reports: Reports) -> dict[tuple[str, str], str]:
-    """The notebook of each artefact; a claim of ours may be judged in another."""
-    ledger = reports.ledger
-    return dict(
-        zip(zip(ledger["paper"], ledger["artefact"], strict=True), ledger["notebook"], strict=True)
-    )
-
-
-def _by_chapter(reports: Reports) -> list[tuple[str, str, dict[str, list[Any]]]]:
-    """The artefacts of each paper: its name, its title, and rows of the ledger by chapter."""
+def _add_index(site: _Pages, reports: Reports) -> None:
     papers = []
     for paper, rows in reports.ledger.groupby("paper", sort=False):
         chapters = {}
         for chapter, artefacts in rows.groupby("chapter", sort=False):
-            chapters[str(chapter)] = artefacts.to_dict("records")
-        papers.append((str(paper), reports.title(str(paper)), chapters))
-    return papers
-
-
-def _add_artefacts(site: _Pages, reports: Reports) -> None:
-    of_other_data = []
-    replicas = reports.ledger[reports.ledger["status"] == "replica"]
-    for (paper, data), rows in replicas.groupby(["paper", "data"], sort=False):
-        of_other_data.append((paper, data, rows.to_dict("records")))
-    short_of = reports.ledger["status"].isin(["differing", "kept", "absent"])
-    site.add(
-        "artefacts",
-        "artefacts",
-        "Tables and figures",
-        papers=_by_chapter(reports),
-        replicas=of_other_data,
-        others=reports.ledger[short_of].to_dict("records"),
-    )
-
-
-def _add_index(site: _Pages, reports: Reports) -> None:
+            chapters[chapter] = artefacts.to_dict("records")
+        papers.append((paper, reports.title(str(paper)), chapters))
     answers = {}
     for name in reports.notebooks:
         manifest = read_manifest(project.root() / "reports" / name) or {}
@@ -450,16 +359,10 @@ def _add_index(site: _Pages, reports: Reports) -> None:
     site.add(
         "contents",
         "index",
-        settings().name,
-        lead=settings().lead.format(artefacts=len(reports.ledger)),
+        "Equipoise",
         ledger=reports.ledger.to_dict("records"),
-        papers=_by_chapter(reports),
-        works=[
-            works.work_of(paper, reports.references.get(paper, ""))
-            for paper in reports.ledger["paper"].unique()
-        ],
+        papers=papers,
         findings=reports.findings,
-        leads=_leads(reports),
         picture=_picture(reports.ledger),
         sentences=claims.by_sentence(reports.claims),
         notebook_menu=reports.by_paper(),
@@ -480,56 +383,50 @@ def _add_notebooks(site: _Pages, reports: Reports) -> None:
         )
 
 
+def _add_measures(site: _Pages, references: Mapping[str, str]) -> None:
+    cited: set[str] = set()
+    for measure in catalogue.MEASURES:
+        cited.update(measure.sources)
+    site.add(
+        "measures",
+        "measures",
+        "Measures",
+        measures=catalogue.MEASURES,
+        references=[(key, entry) for key, entry in references.items() if key in cited],
+    )
+
+
 def pages() -> dict[str, bytes]:
     """Every file of the site by its path below ``reports/site``; empty without any report."""
     reports = Reports(reported())
     if not reports.notebooks:
         return {}
-    added = added_pages(reports.notebooks)
-    promises, performance = _promises(), _performance()
-    about = [("artefacts", "Tables and figures"), ("data", "Data")]
-    if promises:
-        about.append(("reliability", "Reliability"))
-    if performance:
-        about.append(("performance", "Performance"))
-    about.append(("cite", "Cite"))
-    site = _Pages(reports, added, about)
+    site = _Pages(reports)
     _add_index(site, reports)
-    _add_artefacts(site, reports)
     site.add(
         "claims",
         "claims",
         "Claims",
         claims=reports.claims,
-        sentences=claims.by_sentence(reports.claims),
         kinds=claims.KINDS,
         about=claims.ABOUT,
         chance=claims.by_chance(reports.claims),
-        home=_homes(reports),
     )
     _add_notebooks(site, reports)
-    for page in added:
-        site.add(page.name, page.name, page.title, **page.values)
-    if performance:
-        site.add("performance", "performance", "Performance", topics=performance)
-    if promises:
-        site.add("reliability", "reliability", "Reliability", topics=promises)
+    _add_measures(site, reports.references)
+    explored = explore.values() if explore.REPORT in reports.notebooks else {}
+    if explored:
+        site.add("explore", "explore", "Explore", report=explore.REPORT, **explored)
+    site.add("performance", "performance", "Performance", topics=_performance())
+    site.add("reliability", "reliability", "Reliability", topics=_promises())
     data_readme = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
     site.add("document", "data", "Data", body=prose(data_readme))
     for name, (title, text) in guides().items():
         site.add("document", name, title, body=prose(text))
     site.add("variants", "variants", "Variants", variants=_variants())
-    paper_keys = reports.ledger["paper"].unique()
-    site.add(
-        "cite",
-        "cite",
-        "Cite",
-        software=works.software(),
-        papers=works.papers(paper_keys, reports.references),
-    )
-    text, digest = script(TEMPLATES / "site" / "find.js")
-    entries = _things_to_find(reports, site, added)
-    site.add("find", "find", "Find", found=entries, script=text, digest=digest)
+    script, policy = explore.script("find")
+    found = _things_to_find(reports)
+    site.add("find", "find", "Find", found=found, script=script, policy=policy)
     return dict(sorted(site.files.items()))
 
 

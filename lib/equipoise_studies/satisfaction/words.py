@@ -61,10 +61,7 @@ def of_sources(study: Study) -> str:
         source = study.collections[name]
         about = source.about or f"item uss, {source.upstream}; parts of item asap"
         phrases.append(f"{name} ({about})")
-    sources = " and ".join(phrases)
-    if study.stands_for == "thesis" and study.other_data:
-        sources += f"; another collection than the thesis's: {study.other_data}"
-    return sources
+    return " and ".join(phrases)
 
 
 def of_labelled(study: Study) -> str:

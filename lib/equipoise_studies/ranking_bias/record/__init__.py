@@ -21,10 +21,7 @@ def plan(study: Study, models: Path | None, work: Path) -> list[Step]:
     ``models``: folder of checkpoints. ``work``: folder of what the steps keep, the counterfactual
     documents among it.
     """
-    recorders = {}
-    for label in study.query_sets:
-        if study.recorded_rankers(label):
-            recorders[label] = Recorder(study, label, models, work)
+    recorders = {label: Recorder(study, label, models, work) for label in study.query_sets}
     recording: list[Step] = []
     to_record: set[str] = set()
     substituted: set[Path] = set()
