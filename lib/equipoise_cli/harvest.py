@@ -241,17 +241,23 @@ class _Harvest:
     record: Path
     recorded: dict[tuple[int, str, int], dict[str, Any]]
     pause: Callable[[], None]
+    give_up: int
     n_asked: int = 0
     failures: list[str] = field(default_factory=list)
     failures_in_a_row: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def session(self, conversations: Conversations) -> None:
-        """Hold conversations one behind the other in one session."""
+        """Hold conversations one behind the other in one session.
+
+        None is begun once the harvest has given up, however slowly results are taken.
+        """
         messages = []
         if self.sampling.system:
             messages.append({"role": "system", "content": self.sampling.system})
         for trial, number in conversations:
+            if self.failures_in_a_row >= self.give_up:
+                return
             if not self._conversation(trial, number, messages):
                 return
 
@@ -428,7 +434,9 @@ def harvest(
         recorded = {}
         for line in records.resume(record, settings, parse_record):
             recorded[line["trial"], line["topic"], line["turn"]] = line
-        conversations = _Harvest(topics, rounds, sampling, protocol, ask, record, recorded, pause)
+        conversations = _Harvest(
+            topics, rounds, sampling, protocol, ask, record, recorded, pause, give_up
+        )
         # Sessions that nobody waits for any more are not begun.
         pool = ThreadPoolExecutor(parallel)
         stack.callback(pool.shutdown, cancel_futures=True)

@@ -163,7 +163,8 @@ def test_many_at_a_time_give_up_too(tmp_path: Path, serve: Callable[..., Server]
     server = serve(fails(401, b"no"))
     with pytest.raises(HarvestError, match="Given up after failures in a row"):
         harvest(topics, endpoint(server), tmp_path / "r.jsonl", trials=4, parallel=2)
-    assert len(server.requests) <= 3 + 2 * 2
+    # The third failure in a row ends it; one more question may be on its way by then.
+    assert 3 <= len(server.requests) <= 3 + 1
 
 
 def test_a_record_that_states_no_rounds_is_one_of_two(
