@@ -84,6 +84,12 @@ def halves(handler: BaseHTTPRequestHandler) -> None:
     send(handler, body[: len(body) // 2])
 
 
+def request_of(handler: BaseHTTPRequestHandler) -> dict[str, Any]:
+    """The request that this handler answers, whichever others come at the same time."""
+    request: dict[str, Any] = vars(handler)["asked"]
+    return request
+
+
 class Server:
     """Answers the requests in turn as scripted; the last behaviour goes on."""
 
@@ -96,7 +102,8 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])
-                server.requests.append(json.loads(self.rfile.read(length)) | {"path": self.path})
+                self.asked = json.loads(self.rfile.read(length)) | {"path": self.path}
+                server.requests.append(self.asked)
                 server.authorisations.append(self.headers.get("Authorization"))
                 server.script[min(len(server.requests), len(server.script)) - 1](self)
 

@@ -74,6 +74,16 @@ class Page:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
+    def click(self, selector: str) -> None:
+        """Click on the first that a selector finds and that can be seen, and wait for the page."""
+        self._page.locator(selector).locator("visible=true").first.click()
+        self._page.wait_for_load_state()
+
+    def copied(self) -> str:
+        """What a button of the page has copied."""
+        self._context.grant_permissions(["clipboard-read", "clipboard-write"])
+        return str(self._page.evaluate("() => navigator.clipboard.readText()"))
+
     def press(self, key: str, *, shift: bool = False) -> None:
         """Press and release Tab, Enter or an arrow."""
         self._page.keyboard.press(f"Shift+{key}" if shift else key)

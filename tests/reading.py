@@ -28,6 +28,9 @@ def minutes(notebook: nbformat.NotebookNode) -> float:
                     or 'class="equipoise-table"' in data.get("text/html", "")[:40]
                 ):
                     shown += 1
-                elif "<details>" not in data.get("text/html", ""):
+                elif "<details>" in data.get("text/html", ""):
+                    open_part = data["text/html"].partition("<details>")[0]
+                    words += len(re.sub(r"<[^>]+>", " ", open_part).split())
+                else:
                     words += len(data.get("text/markdown", "").split())
     return words / WORDS_A_MINUTE + shown * SECONDS_A_TABLE / 60

@@ -12,6 +12,11 @@ import nbformat
 
 from equipoise_compendium import project
 
+SETTINGS = """\
+name = "Equipoise"
+parameters = "equipoise_studies.parameters"
+packages = ["equipoise", "equipoise_cli", "equipoise_studies"]
+"""
 PARAMETERS = """\
 size: int = 3  # how many rows
 scale: float = 1.0  # a factor
@@ -50,6 +55,7 @@ def make(root: Path) -> None:
     shutil.copytree(project.root() / "data" / "published", root / "data" / "published")
     shutil.copy(project.root() / "data" / "registry.tsv", root / "data")
     (root / "data" / "README.md").write_text("# Data\n")
+    (root / "data" / "compendium.toml").write_text(SETTINGS)
     (root / "notebooks").mkdir()
     put(root, TABLE, "report.finish()")
 

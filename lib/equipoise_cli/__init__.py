@@ -19,6 +19,7 @@ from equipoise_cli import (
     compare,
     conversations,
     data,
+    new,
     orders,
     reports,
     score_cases,  # noqa: F401 - it adds to score
@@ -176,6 +177,7 @@ _COMMANDS: tuple[click.Command, ...] = (
     agreement.agreement,
     *compare.COMMANDS,
     *conversations.COMMANDS,
+    *new.COMMANDS,
     orders.permute,
     data.data,
     study.study,

@@ -229,7 +229,7 @@ def _refuse_second_correction(test: str, correction: str) -> None:
 
 def _figure_of_runs(comparison: Any, level: float, path: Path) -> bytes:
     """Means of the runs, and beside them their differences, as the bytes of a file."""
-    from equipoise_compendium.plots.comparisons import compared_runs
+    from equipoise_studies.plots.comparisons import compared_runs
 
     n_runs = len(comparison.leaderboard)
     _, panels = axes(1, 2, sharey=True, figsize=(10, 1.4 + 0.45 * n_runs))
@@ -261,7 +261,7 @@ def correlate(
 
 def _figure_of_correlations(table: Any, path: Path) -> bytes:
     """A matrix of the measures, as the bytes of a file."""
-    from equipoise_compendium.plots.comparisons import correlation_matrix
+    from equipoise_studies.plots.comparisons import correlation_matrix
 
     n_measures = len(set(table["a"]) | set(table["b"]))
     _, ax = axes(figsize=(2.5 + 0.9 * n_measures, 1.5 + 0.7 * n_measures))
@@ -310,7 +310,7 @@ def discriminate(
 
 def _figure_of_p_values(p_values: Any, level: float, path: Path) -> bytes:
     """The curve of each measure, as the bytes of a file."""
-    from equipoise_compendium.plots.comparisons import significance_curves
+    from equipoise_studies.plots.comparisons import significance_curves
 
     _, ax = axes(figsize=(7, 4))
     return drawn(significance_curves(ax, p_values, level), path, "Achieved significance levels")

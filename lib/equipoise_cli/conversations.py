@@ -1,4 +1,4 @@
-"""Commands for one's own conversations: hold them, write them down, make nuggets, a notebook."""
+"""Commands for one's own conversations: hold them, write them down, make nuggets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import ANY, DRAWING, NUGGETS, TRANSCRIPT, refuse_outputs
-from equipoise_cli.shared import FILE, FORCE, TARGET, notebook_name, samples, takes_output, write
+from equipoise_cli.shared import FILE, FORCE, TARGET, samples, takes_output, write
 from equipoise_cli.tables import check_figure
 
 ENDPOINT_OPTIONS = ("key_variable", "timeout", "tries", "pause")
@@ -259,7 +259,7 @@ def _figure_of_conversations(table: Any, turns: Any, sets: Any, path: Path) -> b
 
     mpl.use("Agg")  # no window is wanted
     from equipoise_compendium.plots import rendered, use_style
-    from equipoise_compendium.plots.conversations import annotated_conversations
+    from equipoise_studies.plots.conversations import annotated_conversations
 
     if not (table.level > 0).any():
         raise click.UsageError("--figure: there is no relevant nugget to draw")
@@ -269,20 +269,4 @@ def _figure_of_conversations(table: Any, turns: Any, sets: Any, path: Path) -> b
     return rendered(drawing, path.suffix.lower().lstrip("."), title)
 
 
-@click.command()
-@click.argument("name")
-@click.option("--from", "source", default="own_conversation", help="Notebook to begin from.")
-@click.option("--topic", required=True, help="Id of the topic, one word.")
-def new(name: str, source: str, topic: str) -> None:
-    """Start a notebook NAME for a topic of your own: data files to fill in, a notebook, a test."""
-    from equipoise_compendium import project, scaffold
-
-    files = scaffold.new_topic(name, notebook_name(source), topic)
-    root = project.root()
-    click.echo("Fill in, keeping the form of what is there:")
-    for path in files.data:
-        click.echo(f"  {path.relative_to(root)}")
-    click.echo(f"Then: equipoise build {name}, and pytest {files.test.relative_to(root)}")
-
-
-COMMANDS = (harvest, write_transcripts, nuggets, new)
+COMMANDS = (harvest, write_transcripts, nuggets)

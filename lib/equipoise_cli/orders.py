@@ -177,7 +177,7 @@ def _write_figures(tables: Any, measure: str, folder: Path) -> None:
     from matplotlib import pyplot as plt
 
     from equipoise_compendium.plots import rendered, use_style
-    from equipoise_compendium.plots.orders import preference_panels, spread_of_conversations
+    from equipoise_studies.plots.orders import preference_panels, spread_of_conversations
 
     use_style()
     n_topics = tables["conversations"]["topic"].nunique()

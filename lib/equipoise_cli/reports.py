@@ -234,6 +234,7 @@ def lab(arguments: tuple[str, ...]) -> None:
     options = [
         f"--ServerApp.root_dir={project.root()}",
         "--LabApp.default_url=/lab/tree/notebooks",
+        "--ContentsManager.pre_save_hook=equipoise_compendium.saving.before_saving",
     ]
     command = [sys.executable, "-m", "jupyterlab", *options, *arguments]
     os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,17 @@ def study(chapter: str, config: str, models: Path | None, work: Path, dry_run: b
 
     Afterwards, equipoise build NOTEBOOK -p study=CONFIG makes the chapter's report of it.
     """
+    from equipoise_compendium import registry
     from equipoise_studies import config as configs
 
     # Recorders need PyTorch and the like: no more than the one asked for is imported.
     record: Any = importlib.import_module(f"equipoise_studies.{chapter}.record")
-    steps = record.plan(record.Study.read(config), models, work)
+    with registry.without_downloads() if dry_run else nullcontext():
+        steps = record.plan(record.Study.read(config), models, work)
     click.echo(configs.told(steps))
-    if not dry_run:
-        put_off = configs.carry_out(steps, click.echo)
-        if put_off:
-            click.echo(f"{len(put_off)} steps were left out: start this again when they can be run")
-        click.echo(f"Recorded. equipoise build {record.NOTEBOOK} -p study={config}")
+    if dry_run:
+        return
+    put_off = configs.carry_out(steps, click.echo)
+    if put_off:
+        click.echo(f"{len(put_off)} steps were left out: start this again when they can be run")
+    click.echo(f"Recorded. equipoise build {record.NOTEBOOK} -p study={config}")

@@ -184,7 +184,7 @@ def _target(name: str, given: Mapping[str, Any], profile: Profile) -> Path:
     return project.root() / "reports" / "variants" / name / slug
 
 
-def _unexplained(folder: Path) -> str:
+def unexplained_cells(folder: Path) -> str:
     """What a finished report holds that differs from the paper without a reason; else empty."""
     manifest = read_manifest(folder) or {"artefacts": []}
     lines = []
@@ -246,7 +246,7 @@ def build(
         for name, (kind, message) in results.items():
             staged, target = folder / name, targets[name]
             if not kind and target.parent == reports:
-                message = _unexplained(staged)
+                message = unexplained_cells(staged)
             if kind == "unreachable" and target.is_dir() and not strict:
                 outcomes[name] = Outcome(name, "kept", message)
             elif kind or message:

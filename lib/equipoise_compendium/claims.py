@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from equipoise.files import read_columns
-from equipoise.statistics import corrected, units_to_decide
 from equipoise_compendium import project
+from equipoise_compendium.tables import read_columns
 
 KINDS = {
     "finding": "the paper's own words",
@@ -61,7 +60,7 @@ STATED = [
 ]
 """Columns of a file of claims.
 
-``claim`` is a name, such as ``2.2-stems``. ``null`` says what would be seen by chance alone: a
+``claim`` is a name, such as ``same-line``. ``null`` says what would be seen by chance alone: a
 maximum, an absolute value or the best of several choices lies above zero with nothing behind it,
 so such a number is judged by `less_chance`. ``stand_in`` says why data that are not the paper's
 can test the claim.
@@ -203,6 +202,31 @@ def less_chance(
     )
 
 
+def of_all(parts: Sequence[Evidence]) -> Evidence:
+    """One piece of evidence of several stand-ins, where none is nearer than the others.
+
+    Its interval reaches from the lowest end to the highest, so that a verdict needs all of them.
+    Their units differ, and are not counted.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    words, estimates, lows, highs = [], [], [], []
+    for part in parts:
+        if part.estimate is None or part.low is None or part.high is None:
+            return part
+        words.append(f"{part.said}: {part.estimate:.3g} [{part.low:.3g}, {part.high:.3g}]")
+        estimates.append(part.estimate)
+        lows.append(part.low)
+        highs.append(part.high)
+    return Evidence(
+        f"between {'; '.join(words)}",
+        sum(estimates) / len(estimates),
+        min(lows),
+        max(highs),
+        printed=parts[0].printed,
+    )
+
+
 def verdict(evidence: Evidence, contradicted_if: str) -> str:
     """What evidence says of a claim, one of `VERDICTS`.
 
@@ -299,7 +323,9 @@ def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -
     gap = min(abs(effect - edge) for edge in (allowed.low, allowed.high))
     if gap <= 1e-9 * max(1.0, abs(effect)) or high == low:
         return None
-    return units_to_decide(evidence.n, low, high, gap, level=level, power=power)
+    sides = stats.norm.ppf((1 + level) / 2)
+    standard_error = (high - low) / (2 * sides)
+    return math.ceil(evidence.n * ((sides + stats.norm.ppf(power)) * standard_error / gap) ** 2)
 
 
 def stated(paper: str) -> pd.DataFrame:
@@ -379,7 +405,8 @@ def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
     """Every claim that reports judge, one row each, columns `COLUMNS`."""
     rows = []
     for manifest in manifests:
-        for record in manifest["artefacts"]:
+        # beyond: claims of ours on artefacts that another notebook reports; older reports lack it
+        for record in manifest["artefacts"] + manifest.get("beyond", []):
             paper, _, artefact = record["artefact"].partition("/")
             for claim in record["claims"]:
                 row = dict(claim)
@@ -388,7 +415,7 @@ def table_of(manifests: list[Mapping[str, Any]]) -> pd.DataFrame:
                 row["claim"] = claim["statement"]
                 row["evidence"] = claim["said"]
                 row["notebook"] = manifest["notebook"]
-                row["p_value"] = p_value(_evidence_of(claim), claim["contradicted_if"])
+                row["p_value"] = p_value(evidence_of(claim), claim["contradicted_if"])
                 rows.append(row)
     table = pd.DataFrame(rows, columns=COLUMNS)
     table["survives_holm"] = _survivors(table)
@@ -407,7 +434,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _evidence_of(claim: Mapping[str, Any]) -> Evidence:
+def evidence_of(claim: Mapping[str, Any]) -> Evidence:
     """The evidence of a claim, from a manifest or a row of ``claims.csv``."""
     numbers = {name: claim[name] for name in ("estimate", "low", "high", "n", "printed")}
     said = claim["said"] if "said" in claim else claim["evidence"]
@@ -421,12 +448,22 @@ def _survivors(table: pd.DataFrame) -> pd.Series:
     """
     survives = pd.Series("", index=table.index)
     for _, rows in table[table["p_value"].notna()].groupby("paper"):
-        p_values = corrected(rows["p_value"].astype(float), "holm")
         is_contradicted = rows["verdict"] == "contradicted"
-        is_below = pd.Series(p_values <= FAMILY_ERROR, index=rows.index)
+        is_below = pd.Series(_below_by_holm(rows["p_value"].to_numpy(float)), index=rows.index)
         answers = is_below.map({True: "yes", False: "no"})
         survives[rows.index] = answers.where(is_contradicted, "")
     return survives
+
+
+def _below_by_holm(p_values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which p-values of a family are significant by Holm.
+
+    The smallest is held to 1/m of the error, the next to 1/(m - 1), none behind one that fails.
+    """
+    order = np.argsort(p_values, kind="stable")
+    sizes = np.arange(len(p_values), 0, -1)
+    passes = np.logical_and.accumulate(p_values[order] * sizes <= FAMILY_ERROR)
+    return passes[np.argsort(order)]
 
 
 def by_sentence(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -506,27 +543,40 @@ def by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def as_words(claim: Mapping[str, Any]) -> str:
-    """The numbers behind a verdict, and for an undecided one what would decide it."""
-    evidence = _evidence_of(claim)
+def interval_in_words(claim: Mapping[str, Any]) -> str:
+    """The estimate of a claim, with the interval that its verdict rests on where there is one."""
+    evidence = evidence_of(claim)
     if evidence.estimate is None:
-        return f"{evidence.said}: {evidence.reason}"
-    words = f"{evidence.said}: {evidence.estimate:.4g}"
-    criterion = claim["contradicted_if"]
+        return ""
+    words = f"{evidence.estimate:.4g}"
     if evidence.low is not None:
-        low, high, level = deciding_ends(evidence, criterion)
+        low, high, level = deciding_ends(evidence, claim["contradicted_if"])
         words += f" [{low:.4g}, {high:.4g}]"
         if level > 0.95:
             words += f" ({level:.0%})"
+    return words
+
+
+def criterion_in_words(claim: Mapping[str, Any]) -> str:
+    """Which values would contradict a claim."""
+    sign, _, edge = claim["contradicted_if"].partition(" ")
+    return f"contradicted {_SIGNS.get(sign, sign)} {edge}"
+
+
+def as_words(claim: Mapping[str, Any]) -> str:
+    """The numbers behind a verdict, and for an undecided one what would decide it."""
+    evidence = evidence_of(claim)
+    if evidence.estimate is None:
+        return f"{evidence.said}: {evidence.reason}"
+    words = f"{evidence.said}: {interval_in_words(claim)}"
     if evidence.n is not None:
         words += f", n = {evidence.n:,.0f}"
     if evidence.printed is not None:
         words += f"; printed {evidence.printed:.4g}"
-    sign, _, edge = criterion.partition(" ")
-    words += f"; contradicted {_SIGNS.get(sign, sign)} {edge}"
+    words += f"; {criterion_in_words(claim)}"
     if evidence.reason:
         words += f"; no interval: {evidence.reason}"
-    if claim["verdict"] == "undecided" and excludes_printed(evidence, criterion):
+    if claim["verdict"] == "undecided" and excludes_printed(evidence, claim["contradicted_if"]):
         words += "; the printed effect is excluded"
     if claim["n_needed"]:
         effect = "the effect seen" if evidence.printed is None else "the printed effect"

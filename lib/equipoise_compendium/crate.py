@@ -14,13 +14,15 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from equipoise import plain_yaml
+import yaml
+
 from equipoise_compendium import facts, project, registry
+from equipoise_compendium.settings import settings
 
 NAME = "ro-crate-metadata.json"
 _VERSION = "https://w3id.org/ro/crate/1.1"
 _OWN_TERMS = {"sha256": "https://schema.org/sha256"}
-_SPDX_LICENCES = {"MIT", "CC0-1.0", "CC-BY-4.0", "CC-BY-NC-4.0"}
+_SPDX_LICENCES = {"MIT", "CC0-1.0", "CC-BY-4.0", "CC-BY-NC-4.0", "CC-BY-SA-4.0"}
 _FORMATS = {
     ".csv": "text/csv",
     ".gz": "application/gzip",
@@ -188,8 +190,7 @@ def _dataset(
         "@id": "./",
         "@type": "Dataset",
         "name": citation["title"],
-        "description": "Tables and figures of four studies computed again: the reports, "
-        "and the inputs they were made from",
+        "description": settings().description,
         "version": str(citation["version"]),
         "license": {"@id": f"https://spdx.org/licenses/{citation['license']}"},
         "author": _references(_agent(author) for author in citation["authors"]),
@@ -207,8 +208,8 @@ def text(manifests: Iterable[Mapping[str, Any]]) -> str:
     path = project.root() / "CITATION.cff"
     if not path.is_file():
         return ""
-    citation = plain_yaml.load(path.read_text(encoding="utf-8"), plain_yaml.Values)
-    works = [_work(reference) for reference in citation["references"]]
+    citation = yaml.safe_load(path.read_text(encoding="utf-8"))
+    works = [_work(reference) for reference in citation.get("references", [])]
     authors = [_agent(author) for author in citation["authors"]]
     parts = _parts(manifests)
     dataset = _dataset(citation, works, parts)

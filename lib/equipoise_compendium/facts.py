@@ -64,8 +64,8 @@ def make(makers: Mapping[str, MakeTable]) -> dict[str, bytes]:
 def sources_of(name: str) -> dict[str, str]:
     """Sha256 of each file that a fact table was made from, by the name it was noted under.
 
-    ``name`` is a path in the repository, such as ``data/facts/pilot/qrels.csv``. A file that is no
-    fact table has no sources.
+    ``name`` is a path in the repository, such as ``data/facts/anscombe/points.csv``. A file that is
+    no fact table has no sources.
     """
     path = project.root() / name
     listed = path.with_name(SOURCES)

@@ -1,6 +1,6 @@
 """The findings: sentences of ``data/findings.md``, with every number read from the reports.
 
-A place such as ``{gfrc2/tables/x.csv | run=a, row=b | column | .2f}`` stands for the cell of the
+A place such as ``{anscombe/tables/x.csv | run=a, row=b | column | .2f}`` stands for the cell of the
 one row with these values; the column ``#`` counts the rows. The file is below ``reports/``, links
 lead to pages of the site.
 """

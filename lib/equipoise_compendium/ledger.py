@@ -15,6 +15,7 @@ from equipoise_compendium.claims import BASES, VERDICTS, by_sentence, read, tabl
 from equipoise_compendium.claims import counts as counts_of_sentences
 from equipoise_compendium.printed import artefacts
 from equipoise_compendium.shown import markdown_cell, markdown_row
+from equipoise_compendium.words import number_of
 from equipoise_compendium.writing import write_csv
 
 STATUS_MEANINGS = {
@@ -103,7 +104,7 @@ def counted(count: object, verdict: str) -> str:
 
 @dataclass(frozen=True)
 class Ledger:
-    """One row per table and figure of the four papers, all of it text; and every claim judged."""
+    """One row per table and figure of the papers, all of it text; and every claim judged."""
 
     table: pd.DataFrame
     claims: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -154,15 +155,17 @@ class Ledger:
         """The ledger as a Markdown page: counts, then a table a paper with links to the files."""
         counts = self.table["status"].value_counts()
         statuses = [f"{counts[name]} {name}" for name in STATUS_MEANINGS if name in counts]
+        papers = number_of(self.table["paper"].nunique(), "paper")
         totals = {}
         for column, key in COUNTED.items():
             totals[key] = int(pd.to_numeric(self.table[column]).sum())
         lines = [
             "# Ledger\n\n",
-            f"{len(self.table)} tables and figures of four papers: {', '.join(statuses)}.\n\n",
-            f"Findings of the papers, by sentence: {in_words(totals)}. ",
-            "Each claim is on its own line of [claims.csv](claims.csv).\n\n",
+            f"{len(self.table)} tables and figures of {papers}: {', '.join(statuses)}.\n\n",
         ]
+        if any(totals.values()):
+            lines.append(f"Findings of the papers, by sentence: {in_words(totals)}. ")
+        lines.append("Each claim is on its own line of [claims.csv](claims.csv).\n\n")
         lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
         for paper, rows in self.table.groupby("paper", sort=False):
             lines.append(f"\n## {paper}\n\n")

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
+import functools
 import hashlib
 import io
 import json
 import re
+import reprlib
 import tokenize
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import nbformat
+import yaml
 
-from equipoise import options
-from equipoise.declare import bounds_within, fit, from_text
-from equipoise.problems import brief
 from equipoise_compendium import project
 from equipoise_compendium.provenance import shape
+from equipoise_compendium.settings import settings
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Profile = Literal["full", "smoke"]
 _TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
@@ -50,6 +56,31 @@ def _type_of(annotation: ast.expr) -> Any:
     raise TypeError(f"parameters of type {ast.unparse(annotation)} are not supported")
 
 
+@functools.cache
+def _adapter(kind: Any, *, strict: bool) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(kind, config=ConfigDict(strict=strict, allow_inf_nan=False))
+
+
+def _fit(value: Any, kind: Any) -> Any:
+    """The value as the type, whole numbers as floats where floats are wanted."""
+    return _adapter(kind, strict=True).validate_python(value)
+
+
+def _from_text(text: str, kind: Any) -> Any:
+    """The value that a text stands for: as it is where text is wanted, else read as YAML."""
+    if kind is str:
+        return text
+    words: Any = text
+    with contextlib.suppress(yaml.YAMLError, RecursionError):
+        # As words, so that 010 is ten and a group may be called no.
+        words = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes words only
+    if words in ("null", "~"):
+        return _fit(None, kind)
+    return _adapter(kind, strict=False).validate_python(words)
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter of a notebook; ``type`` is its annotation, such as ``list[int] | None``."""
@@ -59,31 +90,29 @@ class Parameter:
     default: Any
     help: str
 
-    @property
-    def option(self) -> Any:
-        """The option of measures of the parameter's name, if the default is one of its values."""
-        declared = options.by_name().get(self.name)
-        if declared is None:
-            return None
-        try:
-            fit(self.default, declared, self.name)
-        except ValueError:
-            return None
-        return declared
-
     def parse(self, text: str) -> Any:
-        """Value from text as typed on a command line, of its type and its option's bounds."""
+        """Value from text as typed on a command line, of its type and within its bounds."""
         wanted = self.type
         try:
-            value = from_text(text, parameter_type(self.type), self.name)
-            if self.option is not None:
-                wanted = f"{self.type} {bounds_within(self.option)}".strip()
-                fit(value, self.option, self.name)
+            value = _from_text(text, parameter_type(self.type))
+            bounds = self._bounds_missed(value)
+            if bounds is not None:
+                wanted = f"{self.type} {bounds}".strip()
+                raise ValueError(bounds)
         except ValueError:
             meaning = f" ({self.help})" if self.help else ""
-            raise ValueError(f"{self.name} is {brief(text)}; wanted {wanted}{meaning}") from None
+            message = f"{self.name} is {reprlib.repr(text)}; wanted {wanted}{meaning}"
+            raise ValueError(message) from None
         self._need_file(value)
         return value
+
+    def _bounds_missed(self, value: Any) -> str | None:
+        """Known bounds of a parameter of this name, if the value misses them."""
+        module = settings().parameters
+        if not module:
+            return None
+        bounds: str | None = import_module(module).bounds_missed(self.name, value, self.default)
+        return bounds
 
     def _need_file(self, value: Any) -> None:
         """Refuse the name of no file, where the default names one of the repository's data."""
@@ -173,7 +202,7 @@ class Notebook:
                     wanted = "a parameter is written as name: type = value"
                     raise ValueError(f"{self.name}: {wanted}, line {statement.lineno}")
             try:
-                default = fit(ast.literal_eval(value), _type_of(statement.annotation), name)
+                default = _fit(ast.literal_eval(value), _type_of(statement.annotation))
             except (ValueError, TypeError):
                 wanted = f"{written} with a plain value"
                 raise ValueError(f"{self.name}: {name} is not written as {wanted}") from None

@@ -10,9 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from equipoise.files import read_columns
-from equipoise.problems import need_columns
 from equipoise_compendium import project
+from equipoise_compendium.tables import need_columns, read_columns, read_text_table
 from equipoise_compendium.writing import CSV_DIGITS
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
@@ -27,7 +26,7 @@ _PRINTED_NUMBER = re.compile(
 
 
 def artefacts() -> pd.DataFrame:
-    """All tables and figures of the four papers, indexed by name, such as ``gfrc/table-1``.
+    """All tables and figures of the papers, indexed by name, such as ``anscombe/table-1``.
 
     Returns a table with the columns paper, artefact, kind, title, place, absent_because.
     """
@@ -38,9 +37,8 @@ def artefacts() -> pd.DataFrame:
 
 
 def printed_table(artefact: str) -> pd.DataFrame:
-    """A table as the paper prints it, every cell as text; ``artefact`` as in ``gfrc/table-1``."""
-    path = project.data("published", *f"{artefact}.csv".split("/"))
-    return pd.read_csv(path, dtype=str, keep_default_na=False)
+    """A table as the paper prints it, every cell as text; ``artefact``: ``anscombe/table-1``."""
+    return read_text_table(project.data("published", *f"{artefact}.csv".split("/")))
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ def compare(
     compared; other text must be the same. Cells that the paper leaves empty are not compared.
 
     ``ours`` has at least the columns and rows of the printed table ``against``, such as
-    ``gfrc/table-1``; ``keys`` identify a row in both. ``columns`` are the printed columns, and
+    ``anscombe/table-1``; ``keys`` identify a row in both. ``columns`` are the printed columns, and
     ``where`` says by a column's text which are the printed rows, to compare where the others cannot
     be computed or are what ours was computed from. ``tolerance`` is added to the precision of a
     printed number; one for each column, or the same for all.

@@ -26,8 +26,8 @@ def root() -> Path:
         if has_data and (folder / "notebooks").is_dir():
             return folder
     raise FileNotFoundError(
-        f"no Equipoise repository at {working_folder} or above it: "
-        "run this in a clone, where notebooks/ and data/ are"
+        f"no compendium at {working_folder} or above it: "
+        "run this where notebooks/ and data/published/artefacts.csv are (equipoise init makes them)"
     )
 
 

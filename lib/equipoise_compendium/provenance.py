@@ -25,14 +25,17 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from equipoise_compendium import project, registry
+from equipoise_compendium.settings import settings
 
 if TYPE_CHECKING:
     from equipoise_compendium.notebooks import Notebook
 
 MANIFEST = "manifest.json"
+CHECKPOINTS = ".ipynb_checkpoints"
 REPORT_FOLDER_VARIABLE = "EQUIPOISE_REPORT_FOLDER"
 VARIANT_VARIABLE = "EQUIPOISE_VARIANT"
-PACKAGES = ("equipoise", "equipoise_cli", "equipoise_compendium", "equipoise_studies")
+DISTRIBUTION = "equipoise"
+"""What is installed with this package; its extras say what reports may rest on."""
 LIBRARY = Path(__file__).parents[1]
 """The folder of the packages, ``lib`` in a clone."""
 # setuptools is no tool of notebooks, but loads itself at every start.
@@ -104,10 +107,15 @@ def code_digest(text: str) -> str:
     return hashlib.sha256(repr(shape(ast.parse(text))).encode()).hexdigest()
 
 
+def _packages() -> list[str]:
+    """The packages of which a report may have loaded code."""
+    return sorted({"equipoise_compendium", *settings().packages})
+
+
 def library() -> dict[str, str]:
     """Text of every module of the packages as it is now, by its place in the repository."""
     texts = {}
-    for package in PACKAGES:
+    for package in _packages():
         for path in sorted((LIBRARY / package).rglob("*.py")):
             texts[f"lib/{path.relative_to(LIBRARY).as_posix()}"] = path.read_text(encoding="utf-8")
     return texts
@@ -116,9 +124,10 @@ def library() -> dict[str, str]:
 def loaded_modules() -> list[str]:
     """Modules of the packages that are loaded, each by its place in the repository."""
     places = []
+    packages = _packages()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file and name.partition(".")[0] in PACKAGES:
+        if file and name.partition(".")[0] in packages:
             places.append(f"lib/{Path(file).relative_to(LIBRARY).as_posix()}")
     return sorted(places)
 
@@ -150,7 +159,7 @@ def loaded_versions() -> dict[str, str]:
             if module in modules_of_notebook:
                 loaded_by_notebook.add(name)
     tooling = _with_requirements(filter(_TOOLING.match, loaded))
-    computing = (direct_requirements() | loaded_by_notebook) & loaded - tooling - {"equipoise"}
+    computing = (direct_requirements() | loaded_by_notebook) & loaded - tooling - {DISTRIBUTION}
     names_used = sorted(_with_requirements(computing) & loaded)
     return {name: importlib.metadata.version(name) for name in names_used}
 
@@ -171,7 +180,7 @@ def _origin(value: object) -> str:
 
 def direct_requirements() -> set[str]:
     """Distributions that the library requires, with those of its extras."""
-    requirements = importlib.metadata.requires("equipoise") or []
+    requirements = importlib.metadata.requires(DISTRIBUTION) or []
     return {canonicalize_name(Requirement(text).name) for text in requirements}
 
 
@@ -204,8 +213,13 @@ def _requirements(name: str) -> set[str]:
 
 def output_digests(folder: Path) -> dict[str, str]:
     """Sha256 of every file of a report but its manifest."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-    return {path.relative_to(folder).as_posix(): project.sha256(path) for path in files}
+    digests = {}
+    for path in sorted(folder.rglob("*")):
+        # Jupyter leaves a folder of copies beside each notebook that is opened in it.
+        is_copy = CHECKPOINTS in path.relative_to(folder).parts
+        if path.is_file() and path.name != MANIFEST and not is_copy:
+            digests[path.relative_to(folder).as_posix()] = project.sha256(path)
+    return digests
 
 
 def _sources(

@@ -8,7 +8,9 @@ never committed.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +21,9 @@ from equipoise_compendium.writing import staging, sweep
 
 MIRROR_VARIABLE = "EQUIPOISE_MIRROR"
 CACHE_VARIABLE = "EQUIPOISE_CACHE"
+
+_downloads: ContextVar[bool] = ContextVar("downloads", default=True)
+"""Whether a file that is not on this machine is fetched."""
 
 
 class DataUnreachable(RuntimeError):  # noqa: N818 - it names a state of the world, not a mistake
@@ -123,10 +128,27 @@ def _download(entry: pd.Series, target: Path) -> None:
         staged.replace(target)
 
 
+@contextmanager
+def without_downloads() -> Iterator[None]:
+    """Meanwhile a file that is not on this machine is unreachable; the error says where it is."""
+    token = _downloads.set(False)
+    try:
+        yield
+    finally:
+        _downloads.reset(token)
+
+
 def fetch(item: str, path: str) -> Path:
     """Path of an upstream file on this machine, fetched if need be and noted as used."""
     entry = _entry(item, path)
     place, target = _find(entry)
+    if place == "not here" and not _downloads.get():
+        licence = entry["licence"]
+        raise DataUnreachable(
+            f"{item}/{path} ({int(entry['bytes']):,} bytes, licence: {licence}), which is fetched "
+            f"when it is wanted, from {entry['url']}, unless {MIRROR_VARIABLE} names a folder that "
+            "has it"
+        )
     if place == "not here":
         try:
             _download(entry, target)

@@ -1,8 +1,8 @@
 """The report of a notebook: tables and figures saved, and held against the printed ones.
 
 A notebook opens one `Report`, gives it each table and figure under the artefact's name
-(``gfrc/table-1``) or a name of its own, and ends with `Report.finish`. What the paper prints lies
-in ``data/published``; cells are compared at the printed precision, and every cell that differs
+(``anscombe/table-1``) or a name of its own, and ends with `Report.finish`. What the paper prints
+lies in ``data/published``; cells are compared at the printed precision, and every cell that differs
 needs a reason in ``data/published/<paper>/explanations.csv``. Code, not the author, decides the
 status of an artefact and the verdict on a claim. A variant, made with other parameters than the
 paper's, is held against no paper: it stands beside the report made with the paper's.
@@ -25,7 +25,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equipoise.problems import plain
 from equipoise_compendium import plots, project
 from equipoise_compendium.claims import Evidence, by_sentence, judged
 from equipoise_compendium.ledger import in_words
@@ -38,8 +37,10 @@ from equipoise_compendium.provenance import (
     loaded_versions,
     write_manifest,
 )
+from equipoise_compendium.settings import FILE, settings
 from equipoise_compendium.shown import (
     Shown,
+    ShownFigure,
     difference_lines,
     markdown_cell,
     show_answer,
@@ -49,6 +50,8 @@ from equipoise_compendium.shown import (
     show_variant,
     show_words,
 )
+from equipoise_compendium.typed import unchecked
+from equipoise_compendium.words import plain
 from equipoise_compendium.writing import write_csv
 
 Basis = Literal["recomputed", "derived", "replica"]
@@ -62,6 +65,14 @@ def _slug(name: str) -> str:
             "letters, digits, '.', '_', '-', at most one '/'"
         )
     return name.replace("/", "-")
+
+
+def _figure_of(drawn: Axes | Figure, name: str) -> Figure:
+    """The figure that axes belong to."""
+    figure = drawn.get_figure(root=True)
+    if figure is None:
+        raise ValueError(f"{name}: these axes belong to no figure")
+    return figure
 
 
 class Report:
@@ -86,7 +97,9 @@ class Report:
         self._answer: list[str] = []
         self._known = artefacts()
         self._records: dict[str, dict[str, Any]] = {}
-        plots.use_style()
+        # by artefact, which another notebook reports: claims of ours
+        self._claims_beyond: dict[str, list[dict[str, Any]]] = {}
+        plots.use_style(_colours())
 
     def table(
         self,
@@ -106,7 +119,7 @@ class Report:
     ) -> Shown:
         """Save a table, show it, and hold it against the printed one where it is a paper's.
 
-        ``name`` is the artefact (``gfrc/table-1``), or a name of the notebook's own. The whole of
+        ``name`` is the artefact (``anscombe/table-1``), or a name of the notebook's own. All of
         ``ours`` is saved as CSV; shown are the rows and columns that the paper prints. ``keys`` are
         the columns that identify a row, ``caption`` is by default the artefact's title, and
         ``against`` its own printed table. ``columns`` are the printed ones to compare, and
@@ -125,6 +138,7 @@ class Report:
         else:
             if against is not None:
                 comparison = compare(ours, against, keys, columns, where, tolerance)
+                note = "; ".join(filter(None, [note, _unchecked_note(against)]))
             shown = show_table(title, ours, comparison, digits)
         files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
         (self.folder / "tables").mkdir(exist_ok=True)
@@ -141,6 +155,7 @@ class Report:
         *,
         alt: str = "",
         values: pd.DataFrame | None = None,
+        narrow: Axes | Figure | None = None,
         keys: Sequence[str] = (),
         against: str | None = None,
         basis: Basis = "derived",
@@ -150,7 +165,8 @@ class Report:
         """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
 
         ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is
-        to be seen in it, for those who cannot see it, by default the caption. The values are
+        to be seen in it, for those who cannot see it, by default the caption. ``narrow`` is the
+        figure for a phone, by default the same laid out anew by `plots.narrow`. The values are
         compared with a printed table only if ``against`` names one; ``basis`` is "recomputed" where
         the figure itself prints these numbers. The other parameters are those of `table`.
         """
@@ -163,9 +179,7 @@ class Report:
             raise ValueError(
                 f"{name}: a figure without printed numbers to compare is derived or a replica"
             )
-        figure = drawn.get_figure(root=True)
-        if figure is None:
-            raise ValueError(f"{name}: these axes belong to no figure")
+        figure = _figure_of(drawn, name)
         caption, slug = plain(self._title(name, caption)), _slug(name)
         files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
         (self.folder / "figures").mkdir(exist_ok=True)
@@ -173,7 +187,13 @@ class Report:
         for file in files:
             kind = file.rpartition(".")[2]
             (self.folder / file).write_bytes(plots.rendered(figure, kind, alt, slug))
+        if narrow is None:
+            plots.narrow(figure)
+        narrow_figure = figure if narrow is None else _figure_of(narrow, name)
+        narrow_svg = plots.rendered(narrow_figure, "svg", alt, f"{slug}-narrow")
+        (self.folder / "figures" / f"{slug}{plots.NARROW_ENDING}").write_bytes(narrow_svg)
         plt.close(figure)
+        plt.close(narrow_figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)
@@ -182,7 +202,7 @@ class Report:
             "text/plain": caption,
             "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8"),
         }
-        return Shown(shown, {"image/svg+xml": {"alt": alt}})
+        return ShownFigure(shown, {"image/svg+xml": {"alt": alt}})
 
     def words(
         self,
@@ -207,20 +227,25 @@ class Report:
     def claim(self, name: str, evidence: Evidence, data: str = "") -> Shown:
         """Judge a claim of ``data/published/<paper>/claims.csv`` by the evidence.
 
-        ``name`` is such as ``thesis/2.2-stems``. ``data`` says in words what the evidence was
+        ``name`` is such as ``anscombe/same-line``. ``data`` says in words what the evidence was
         computed on: `OWN_DATA`, `PRINTED_NUMBERS` (which a consistency claim has by itself), or a
-        stand-in. The artefact that it rests on has been reported. A variant judges nothing.
+        stand-in. The artefact that it rests on has been reported, but that of a claim of ours may
+        be another notebook's. A variant judges nothing.
         """
         paper, _, claim = name.partition("/")
         record = judged(paper, claim, evidence, data)
         artefact = f"{paper}/{record['artefact']}"
-        if artefact not in self._records:
+        is_reported = artefact in self._records
+        if not is_reported and record["kind"] != "beyond":
             raise ValueError(
                 f"{artefact} has not been reported yet, so nothing can be claimed on it"
             )
         if self._variant:
             return self.say(f"{record['statement']}: not judged with {self._variant}.")
-        self._records[artefact]["claims"].append(record)
+        if is_reported:
+            self._records[artefact]["claims"].append(record)
+        else:
+            self._claims_beyond.setdefault(artefact, []).append(record)
         return show_claim(record)
 
     def say(self, *sentences: str) -> Shown:
@@ -246,10 +271,14 @@ class Report:
     def finish(self) -> Shown:
         """Close the report: write its manifest, and sum up what agrees and what differs."""
         versions = loaded_versions()
+        beyond = []
+        for artefact, claims in self._claims_beyond.items():
+            beyond.append({"artefact": artefact, "claims": claims})
         manifest = {
             "notebook": self.notebook,
             "answer": self._answer,
             "artefacts": list(self._records.values()),
+            "beyond": beyond,
             "inputs": project.used_files(),
             "sources": loaded_modules(),
             "versions": versions,
@@ -320,6 +349,22 @@ class Report:
             "differences": differences,
             "claims": [],
         }
+
+
+def _unchecked_note(artefact: str) -> str:
+    """That a program read the printed cells, and no person has confirmed them; else empty."""
+    source = unchecked(artefact)
+    if not source:
+        return ""
+    return f"unchecked: the printed cells were read from {source} by a program, not by a person"
+
+
+def _colours() -> tuple[str, ...]:
+    """The colours of this compendium, if it has its own; then the report rests on them."""
+    colours = settings().colours
+    if colours:
+        project.noted(project.root() / FILE)
+    return colours
 
 
 def _counted_findings(claims: Sequence[Mapping[str, Any]]) -> str:

@@ -24,20 +24,9 @@ import nbformat
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.build import execute
+from equipoise_compendium.build import execute, unexplained_cells
 from equipoise_compendium.notebooks import Notebook, find_notebooks
 from equipoise_compendium.writing import write_files
-
-TITLE = """# {topic}: conversations scored
-
-**Question.** How relevant is each conversation about {topic}, and how fair to the groups of what \
-it names?
-
-**Measures.** T. Sakai: *Fairness-based Evaluation of Conversational Search: A Pilot Study*, EVIA \
-2023 (gfrc); T. Sakai,
-S. Tao, Y.-I. Song: *Evaluating Group Fairness and Relevance in Conversational Search: An \
-Alternative Formulation*, 2025
-(gfrc2)."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +76,10 @@ def _with_parameters(source: str, values: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _copied_content(notebook: Notebook, name: str, values: Mapping[str, str]) -> str:
+def _copied_content(notebook: Notebook, name: str, title: str, values: Mapping[str, str]) -> str:
     """The file of a notebook with another name, title and parameters."""
     content = copy.deepcopy(notebook.content)
-    title = nbformat.v4.new_markdown_cell(TITLE.format(topic=values["topic"]), id="title")
-    cells = [title]
+    cells = [nbformat.v4.new_markdown_cell(title, id="title")]
     for cell in content.cells:
         tags = cell.metadata.get("tags", [])
         if "example" in tags:
@@ -147,11 +135,12 @@ def _copied_data(
     return values, texts
 
 
-def new_topic(name: str, source: str, topic: str) -> Scaffold:
+def new_topic(name: str, source: str, topic: str, title: str) -> Scaffold:
     """Make a notebook for another topic, with data files and a test of its own.
 
     ``name`` is that of the new notebook; ``source`` is the notebook to begin from, one of
-    `copyable`; ``topic`` is the id of the topic, one word.
+    `copyable`; ``topic`` is the id of the topic, one word; ``title`` is the
+    first cell, in Markdown.
     """
     root = project.root()
     _check_arguments(name, source, topic)
@@ -166,7 +155,7 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
     )
     texts = {
         **data_texts,
-        scaffold.notebook: _copied_content(notebook, name, {"topic": topic, **data_values}),
+        scaffold.notebook: _copied_content(notebook, name, title, {"topic": topic, **data_values}),
         scaffold.test: test_text,
     }
     # All are looked for before any is written, so that a refusal leaves nothing behind.
@@ -179,12 +168,23 @@ def new_topic(name: str, source: str, topic: str) -> Scaffold:
     return scaffold
 
 
-def check_topic(name: str, folder: Path) -> list[float]:
-    """Run a notebook into a folder instead of ``reports/``; return its table ``scores``."""
+def _run(name: str, folder: Path) -> tuple[str, str]:
+    """Run a notebook into a folder instead of ``reports/``; what `execute` says of it."""
     notebook = find_notebooks([name])[name]
     # A run changes the environment of its process, so it gets one of its own.
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        failed, message = pool.submit(execute, str(notebook.path), {}, str(folder)).result()
+        return pool.submit(execute, str(notebook.path), {}, str(folder)).result()
+
+
+def unexplained(name: str, folder: Path) -> str:
+    """Run a notebook into a folder: why it failed, or its cells that differ without a reason."""
+    failed, message = _run(name, folder)
+    return message if failed else unexplained_cells(folder)
+
+
+def check_topic(name: str, folder: Path) -> list[float]:
+    """Run a notebook into a folder instead of ``reports/``; return its table ``scores``."""
+    failed, message = _run(name, folder)
     table = folder / "tables" / "scores.csv"
     if failed or not table.is_file():
         raise ValueError(message or f"{name} has no table named scores")

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from equipoise.problems import plain
-from equipoise_compendium.claims import as_words
+from equipoise_compendium.claim_marks import mark as interval_mark
+from equipoise_compendium.claims import as_words, interval_in_words
 from equipoise_compendium.printed import PRINTED_FRACTION, Comparison, Printed, as_number, raw
+from equipoise_compendium.words import plain
 
 MARKS = " better than"
 """End of the name of a column that marks another, whose name comes before it, by letters."""
@@ -136,6 +137,42 @@ class Shown:
         """Something in words, in the three formats for words; nothing hidden in them is obeyed."""
         formats = {"text/plain": words, "text/markdown": markdown, "text/html": page}
         return cls({kind: plain(text) for kind, text in formats.items()})
+
+
+CAPTION = {"equipoise": "caption"}
+"""Metadata of the output that holds the caption of the figure before it."""
+
+
+class ShownFigure(Shown):
+    """A figure, with its caption beneath: a notebook shows of an image the image alone."""
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        formats, said = self._repr_mimebundle_()
+        # IPython has no types.
+        display(formats, metadata=said, raw=True)  # type: ignore[no-untyped-call]
+        caption = self.formats["text/plain"]
+        words = {"text/plain": caption, "text/markdown": f"*{markdown_cell(caption)}*"}
+        display(words, metadata=CAPTION, raw=True)  # type: ignore[no-untyped-call]
+
+
+class KeyFigure:
+    """A place where a notebook begins, for the figure of its answer, drawn further down."""
+
+    def __init__(self) -> None:
+        from IPython.display import DisplayHandle
+
+        # IPython has no types.
+        handle: Any = DisplayHandle("key figure")  # type: ignore[no-untyped-call]
+        words = "The figure is drawn below."
+        handle.display({"text/plain": words, "text/markdown": words}, raw=True)
+        self._handle = handle
+
+    def show(self, figure: Shown) -> None:
+        """Put the figure there; it may stand further down as well."""
+        formats, said = figure._repr_mimebundle_()
+        self._handle.update(formats, metadata=said, raw=True)
 
 
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:
@@ -303,25 +340,45 @@ def show_words(caption: str, said: Iterable[tuple[str, str]]) -> Shown:
     return Shown.text(f"{caption}.", markdown, page)
 
 
-def show_claim(claim: Mapping[str, Any]) -> Shown:
-    """A claim with its verdict, the paper's words and their place, and the numbers that decide.
+# A notebook has no style sheet, so a verdict brings its colours; the site sets its own.
+_VERDICT_GROUNDS = {
+    "holds": "#bfe3d0",
+    "contradicted": "#f6cfc4",
+    "undecided": "#fbe8b5",
+    "not testable": "#e6e6e6",
+}
 
-    What is no finding, or cannot be tested here, is folded. The page of claims has the data too.
+
+def verdict_label(verdict: str) -> str:
+    """A verdict in its colour, with the ink that can be read on it in a dark theme, too."""
+    look = f"background: {_VERDICT_GROUNDS[verdict]}; color: #1a1a1a; padding: 0 .4em"
+    return (
+        f'<span class="verdict {verdict.replace(" ", "-")}" style="{look}">'
+        f"{verdict.capitalize()}</span>"
+    )
+
+
+def show_claim(claim: Mapping[str, Any]) -> Shown:
+    """A claim as one reads it: the verdict, what is said, and what is seen; the rest folds.
+
+    What is no finding, or cannot be tested here, is folded whole. The page of claims has the data
+    too.
     """
     words, numbers = claim["statement"], as_words(claim)
     label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
     quote = claim["place"]
     if claim["quote"]:
         quote = f"“{claim['quote']}” ({claim['place']})"
-    title = f"<b>{label}:</b> {html.escape(words)}"
-    lines = [html.escape(quote), f"<i>{html.escape(numbers)}</i>"]
-    rest = "<br>".join(filter(None, lines))
-    style = claim["verdict"].replace(" ", "-")
+    title = f"{verdict_label(claim['verdict'])} <b>{html.escape(words)}</b>"
+    seen = html.escape(f"{claim['said']}: {interval_in_words(claim) or claim['reason']}")
+    seen = f'<p class="numbers">{interval_mark(claim)} {seen}</p>'
+    basis = f"<p>{html.escape(quote)}</p><p><i>{html.escape(numbers)}</i></p>"
     if claim["kind"] == "finding" and claim["verdict"] != "not testable":
-        page = f'<p class="claim {style}">{title}<br>{rest}</p>'
+        rest = f"<details><summary>The paper’s words, and the bound</summary>{basis}</details>"
+        content = f"<p>{title}</p>{seen}{rest}"
     else:
-        folds = f"<details><summary>{title}</summary> {rest}</details>"
-        page = f'<div class="claim {style}">{folds}</div>'
+        content = f"<details><summary>{title}</summary>{seen}{basis}</details>"
+    page = f'<div class="claim {claim["verdict"].replace(" ", "-")}">{content}</div>'
     quoted = f"\n\n> {markdown_cell(quote)}" if quote else ""
     markdown = f"**{label}:** {markdown_cell(words)}{quoted}\n\n*{markdown_cell(numbers)}*"
     return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TextIO
 
 import pandas as pd
 
-from equipoise.problems import reason
+from equipoise_compendium.words import reason
 
 CSV_DIGITS = "%.12g"
 _ENDING = ".equipoise-part"

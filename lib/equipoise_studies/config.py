@@ -18,6 +18,7 @@ from equipoise.files import read_yaml
 from equipoise.problems import InputError, Problem, Problems, refused, shown
 from equipoise_compendium import project
 from equipoise_compendium.report import Basis
+from equipoise_studies.costs import Work, times
 from equipoise_studies.systems.endpoint import refuse_secrets
 
 Config = TypeVar("Config")
@@ -294,14 +295,20 @@ class ChapterConfig:
         return read_config(config_path(cls.chapter, name), cls)
 
     @property
+    def other_data(self) -> str:
+        """What tells its data from those that it names, by their size; empty where nothing does."""
+        return ""
+
+    @property
     def basis(self) -> Basis:
-        """Whether its numbers are compared with the printed ones."""
-        return "recomputed" if self.stands_for == "thesis" else "replica"
+        """Whether its numbers are compared with the printed ones: not those of other data."""
+        is_thesis = self.stands_for == "thesis" and not self.other_data
+        return "recomputed" if is_thesis else "replica"
 
     @property
     def figure_basis(self) -> Basis:
         """The same of a figure, which prints no numbers."""
-        return "derived" if self.stands_for == "thesis" else "replica"
+        return "derived" if self.basis == "recomputed" else "replica"
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -311,10 +318,11 @@ class ChapterConfig:
 class Step:
     """A part of what a study records, by itself resumable.
 
-    ``wanted, done``: in ``unit``s, such as answers. ``seconds``: for one of them, as far as is
-    known. ``lacks``: what has to be had first. ``may_wait``: whether the other steps are carried
-    out without it, where it lacks something. ``notes``: what else its reader should know before it
-    is begun, such as its cost. ``run``: records the rest.
+    ``wanted, done``: in ``unit``s, such as answers; ``state``: what those done are. ``seconds``:
+    for one of them, as far as is known. ``lacks``: what has to be had first. ``may_wait``: whether
+    the other steps are carried out without it, where it lacks something. ``notes``: what else its
+    reader should know before it is begun, such as its cost. ``work``: what its models read and
+    learn, of the rest. ``run``: records the rest.
     """
 
     name: str
@@ -326,6 +334,8 @@ class Step:
     lacks: tuple[str, ...] = field(default=())
     may_wait: bool = False
     notes: tuple[str, ...] = field(default=())
+    state: Literal["recorded", "at hand"] = "recorded"
+    work: Work | None = None
 
     @property
     def finished(self) -> bool:
@@ -342,7 +352,7 @@ class Step:
     def progress(self) -> str:
         """What it wants and has, and how long the rest takes, in a line for people."""
         number = "an unknown number of" if self.wanted is None else f"{self.wanted:,}"
-        line = f"{self.name}: {self.done:,} of {number} {self.unit} recorded"
+        line = f"{self.name}: {self.done:,} of {number} {self.unit} {self.state}"
         if self.seconds_left:
             line += f"; the rest takes about {duration(self.seconds_left)}"
         elif self.seconds and self.wanted is None:
@@ -363,6 +373,7 @@ def told(steps: Iterable[Step]) -> str:
     """What each step wants, has, and lacks, and how long the rest takes, in lines for people."""
     lines = []
     seconds = 0.0
+    works = []
     for step in steps:
         lines.append(step.progress())
         first = "wanted first"
@@ -371,9 +382,16 @@ def told(steps: Iterable[Step]) -> str:
         lines += [f"    {first}: {lack}" for lack in step.lacks]
         if not step.finished:
             lines += [f"    {note}" for note in step.notes]
+            if step.work is not None:
+                works.append(step.work)
+                lines.append(f"    {times([step.work])}")
         seconds += step.seconds_left
     if seconds:
         lines.append(f"All that is known together: about {duration(seconds)}.")
+    if works:
+        lines.append(
+            f"All models together: {times(works)}, computed from their sizes and the tokens."
+        )
     return "\n".join(lines).strip()
 
 
@@ -397,10 +415,8 @@ def carry_out(steps: Iterable[Step], say: Callable[[str], None]) -> list[Step]:
         try:
             step.run()
         except InputError as error:
-            if number == 1:
-                raise
-            # An input error is reported as having changed nothing, which is not so here.
-            kept = "what the steps before it recorded is kept"
+            # An input error is reported as having changed nothing, which need not be so here.
+            kept = "what was recorded before is kept"
             raise ValueError("\n".join([f"{step.name}: {kept}", *error.told()])) from None
     for step in put_off:
         say(f"Left out: {step.name}")

@@ -12,7 +12,7 @@ OTHERS_STAND_IN = "it is about the paper's own systems, and others stand in for 
 
 def data_of(config: ChapterConfig, stand_in: str) -> str:
     """What claims are judged on: the thesis's own data, or what stands in for them, in words."""
-    return OWN_DATA if config.stands_for == "thesis" else stand_in
+    return OWN_DATA if config.basis == "recomputed" else stand_in
 
 
 def _without_number(evidence: Evidence) -> Evidence:
@@ -28,7 +28,7 @@ def judgeable(
     paper: str, evidence: Mapping[str, Evidence], config: ChapterConfig
 ) -> dict[str, Evidence]:
     """Evidence by claim; in a replica a finding about named systems has no number, but a reason."""
-    if config.stands_for == "thesis":
+    if config.basis == "recomputed":
         return dict(evidence)
     claims = stated(paper)
     is_withdrawn = (claims["kind"] == "finding") & (claims["about"] == NAMED_SYSTEMS)

@@ -66,8 +66,8 @@ def test_notebooks_run_for_real(root: Path) -> None:
     manifest = json.loads((root / "reports" / "example" / "manifest.json").read_text())
     assert {
         "notebooks/example.ipynb",
-        "lib/equipoise/__init__.py",
-        "lib/equipoise/files.py",
+        "lib/equipoise_compendium/report.py",
+        "lib/equipoise_compendium/tables.py",
     } <= set(manifest["sources"])
     assert not {"lib/equipoise_compendium/build.py", "lib/equipoise_cli/__init__.py"} & set(
         manifest["sources"]

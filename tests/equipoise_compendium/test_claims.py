@@ -437,3 +437,17 @@ def test_chance_contradicts_more_where_there_are_two_edges() -> None:
         "contradicted": 2,
         "survive": 1,
     }
+
+
+def test_where_stand_ins_disagree_nothing_is_decided() -> None:
+    above, below = Evidence("r here", 0.84, 0.78, 0.9, 96), Evidence("r there", 0.6, 0.58, 0.63, 9)
+    together = claims.of_all([above, below])
+    assert together.estimate == pytest.approx(0.72)
+    assert (together.low, together.high) == (0.58, 0.9)
+    assert together.said == "between r here: 0.84 [0.78, 0.9]; r there: 0.6 [0.58, 0.63]"
+    assert claims.verdict(above, ">= 0.7") == "contradicted"
+    assert claims.verdict(together, ">= 0.7") == "undecided"
+    assert claims.units_needed(together, ">= 0.7") is None
+    assert claims.of_all([above]) is above
+    untested = Evidence("r", reason="a ranker has one score")
+    assert claims.of_all([above, untested]) is untested

@@ -25,13 +25,12 @@ from packaging.utils import canonicalize_name
 from equipoise_cli import main
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.settings import settings
 from equipoise_compendium.site import pages
 
 ROOT = project.root()
 README = ROOT / "README.md"
-GUIDES = [
-    ROOT / "lib" / "equipoise_compendium" / "site" / "guide" / f"{name}.md" for name in pages.GUIDES
-]
+GUIDES = [pages.guide_file(name) for name in settings().guide]
 
 
 def blocks(path: Path, *languages: str) -> list[str]:
@@ -84,7 +83,8 @@ def test_every_page_of_the_guide_is_in_the_readme_and_every_file_is_there() -> N
     linked = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
     assert all((ROOT / link).exists() for link in linked)
     assert {path.relative_to(ROOT).as_posix() for path in GUIDES} <= set(linked)
-    assert {path.stem for path in GUIDES} == {path.stem for path in GUIDES[0].parent.iterdir()}
+    folders = {path.parent for path in GUIDES}
+    assert {path for folder in folders for path in folder.iterdir()} == set(GUIDES)
 
 
 def test_three_findings_are_those_of_the_reports() -> None:
@@ -303,6 +303,18 @@ def check_fork(clone: Clone) -> None:
     assert (clone.folder / "ro-crate-metadata.json").is_file()
 
 
+def check_recompute(clone: Clone) -> None:
+    """The numbers of the example, the paper that is added, and the picture of its table."""
+    ledger = clone.table("my-compendium/reports/ledger.csv").set_index(["paper", "artefact"])
+    cells, differing = ledger.loc[("anscombe", "table-1"), ["cells", "differing"]].map(int)
+    guide = pages.guide_file("recompute").read_text(encoding="utf-8")
+    assert f"{cells} printed cells in one table" in guide
+    assert f"Of its cells {cells - differing} agree, and {differing} differ" in guide
+    assert ledger.loc[("smith2020", "table-1"), "status"] == "exact"
+    assert "2 passed" in clone.said
+    assert (clone.folder / "my-compendium" / "typed.png").stat().st_size > 1000
+
+
 CHECKS = {
     "README": check_readme,
     "start": check_start,
@@ -313,6 +325,7 @@ CHECKS = {
     "orders": check_orders,
     "studies": check_studies,
     "fork": check_fork,
+    "recompute": check_recompute,
 }
 
 

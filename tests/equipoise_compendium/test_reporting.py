@@ -13,7 +13,7 @@ import pytest
 
 from equipoise.files import parse_number
 from equipoise_compendium import project
-from equipoise_compendium.claims import OWN_DATA, Evidence
+from equipoise_compendium.claims import OWN_DATA, Evidence, table_of
 from equipoise_compendium.ledger import STATUSES, Ledger
 from equipoise_compendium.printed import Printed, artefacts, compare, printed_table
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
@@ -209,6 +209,19 @@ def test_what_a_report_refuses(report: Report) -> None:
             OWN_DATA,
         )
     plt.close("all")
+
+
+def test_a_claim_of_ours_can_be_judged_beside_the_notebook_of_its_artefact(
+    report: Report,
+) -> None:
+    evidence = Evidence("a change", -0.04, -0.06, -0.02, n=25)
+    report.claim("permutations/2-2020", evidence, "CAsT 2020")
+    content = manifest(report)
+    assert content["artefacts"] == []  # the ledger has the artefact from its own notebook
+    table = table_of([content])
+    claim = table.iloc[0]
+    assert (claim["name"], claim["artefact"], claim["notebook"]) == ("2-2020", "table-2", "example")
+    assert claim["verdict"] == "holds"
 
 
 def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:

@@ -1,11 +1,15 @@
 """Guards the site: markup that may pass, links, and what a browser makes of it without network."""
 
+import base64
+import csv
+import html
 import http.client
 import itertools
 import json
 import re
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -17,7 +21,7 @@ from hypothesis import strategies as st
 
 from commands import called
 from equipoise import catalogue
-from equipoise_compendium import ledger, printed, project
+from equipoise_compendium import claim_marks, ledger, printed, project
 from equipoise_compendium.shown import Shown, folded
 from equipoise_compendium.site import markup, serve
 from equipoise_compendium.site import pages as site
@@ -42,7 +46,7 @@ def test_links_resolve_and_nothing_is_loaded_from_elsewhere(name: str) -> None:
     page = PARSED[name]
     assert len(set(page.ids)) == len(page.ids)
     for tag, values in page.tags:
-        for attribute in ("href", "src"):
+        for attribute in ("href", "src", "srcset"):
             if attribute not in values:
                 continue
             parts = urlsplit(values[attribute])
@@ -91,11 +95,93 @@ def test_the_index_shows_every_artefact_by_letter_and_leads_to_it() -> None:
     for status, href, letter, marks, words in told:
         assert letter == site.LETTERS[status]
         assert words.endswith(f"{status.capitalize()}.")
-        assert href.startswith("#row-") == (status == "absent")
+        assert href.startswith("artefacts.html#row-") == (status == "absent")
         assert ("✗" in marks) == ("contradicted" in words)
         assert ("?" in marks) == ("undecided" in words)
     assert any("✗" in marks for *_, marks, _ in told)
     assert len(set(site.LETTERS.values())) == len(ledger.STATUSES) == len(site.LETTERS)
+
+
+def test_home_counts_as_the_ledger_and_the_page_of_claims_do() -> None:
+    home, claims_page = (PAGES[name].decode() for name in ("index.html", "claims.html"))
+    with (project.root() / "reports" / "ledger.csv").open(encoding="utf-8", newline="") as lines:
+        statuses = Counter(row["status"] for row in csv.DictReader(lines))
+    counts = {word: number for number, word in re.findall(r"<b>(\d+)</b> (\w+)(?=[,:])", home)}
+    assert {status: int(count) for status, count in counts.items()} == statuses
+    with (project.root() / "reports" / "verdicts.csv").open(encoding="utf-8", newline="") as lines:
+        verdicts = [row for row in csv.DictReader(lines) if row["paper"] == "all"]
+    of_basis = {"recomputed": "on printed numbers", "replica": "on a replica"}
+    for row in verdicts:
+        if row["basis"] not in of_basis or row["verdict"] == "all":
+            continue
+        words = rf"{row['sentences']} sentences {of_basis[row['basis']]}"
+        line = claims_page.split(f'<dt id="{row["verdict"].replace(" ", "-")}">')[1]
+        assert words in line.partition("</dd>")[0]
+        part = home.split(f"{of_basis[row['basis']].capitalize()}: ")[1].partition("<h3>")[0]
+        if row["sentences"] != "0":
+            assert f">{row['verdict']}</span> {row['sentences']}: " in part
+
+
+def test_home_says_of_whom_it_is_and_unfolds_three_findings_with_their_numbers() -> None:
+    home = PAGES["index.html"].decode()
+    main = home.partition("<main")[2]
+    for words in ("Tetsuya Sakai (2023)", "Amin Abolghasemi (2026)", "Version 0.1.0"):
+        assert words in main.partition("<h2")[0]
+    actions = re.findall(r'<a href="([^"]+)">', re.findall(r'class="actions">(.*?)</p>', main)[0])
+    assert actions == ["#notebooks", "guide-runs.html", "guide-fork.html", "cite.html"]
+    leads = re.findall(r'<article class="lead-finding">(.*?)</article>', main, re.DOTALL)
+    assert len(leads) == 3
+    for lead in leads:
+        assert re.search(r"<b>-?[\d.]+ \[-?[\d.]+, -?[\d.]+\]", lead)
+        drawing = base64.b64decode(re.findall(r"base64,([^\"]+)", lead)[0]).decode()
+        assert drawing.startswith("<svg")
+        assert "<circle" in drawing
+        assert 'class="verdict' in lead
+
+
+def test_a_mark_shows_estimate_interval_and_bound_in_their_order() -> None:
+    claim = {
+        "said": "gain",
+        "estimate": 0.5,
+        "low": 0.25,
+        "high": 1.0,
+        "n": 9,
+        "printed": 0.75,
+        "reason": "",
+        "contradicted_if": "<= 0",
+        "verdict": "holds",
+    }
+    drawing = base64.b64decode(re.findall(r"base64,([^\"]+)", claim_marks.mark(claim))[0]).decode()
+    bound = float(re.findall(r"M([\d.]+) 2V", drawing)[0])
+    low, high = map(float, re.findall(r'M([\d.]+) 12H([\d.]+)" [^>]*stroke-width="6"', drawing)[0])
+    estimate = float(re.findall(r'cx="([\d.]+)" cy="12" r="6"', drawing)[0])
+    printed = float(re.findall(r'cx="([\d.]+)" cy="12" r="8"', drawing)[0])
+    assert bound < low < estimate < printed < high
+    # what contradicts lies before the bound, dashed
+    assert f'd="M0 12H{bound}"' in drawing
+    assert 'alt="0.5 [0.25, 1] on a line; contradicted at or below 0"' in claim_marks.mark(claim)
+    nothing = claim | {"estimate": None, "low": None, "high": None, "printed": None, "reason": "x"}
+    assert claim_marks.mark(nothing) == ""
+
+
+def test_equipoise_and_each_paper_can_be_cited() -> None:
+    page = html.unescape(PAGES["cite.html"].decode())
+    assert "@software{equipoise," in page
+    references = catalogue.references()
+    for paper in printed.artefacts()["paper"].unique():
+        assert references[paper] in page
+
+
+def test_what_is_not_reproduced_says_which_data_stand_in() -> None:
+    page = html.unescape(PAGES["artefacts.html"].decode())
+    part = page.partition('id="not-reproduced"')[2].partition('id="list"')[0]
+    with (project.root() / "reports" / "ledger.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    short_of = [row for row in rows if row["status"] in ("replica", "differing", "kept", "absent")]
+    assert len(short_of) > 30
+    for row in short_of:
+        assert f"#{row['paper']}-{row['artefact']}" in part or row["status"] == "absent"
+        assert row["data"] in part or row["status"] != "replica"
 
 
 def test_each_reported_artefact_can_be_downloaded() -> None:
@@ -313,8 +399,8 @@ def test_outside_a_clone_one_sentence_says_so(
     finally:
         project.root.cache_clear()
     assert said.exit_code == 2
-    assert "Error: no Equipoise repository at" in said.output
-    assert "run this in a clone" in " ".join(said.output.split())
+    assert "Error: no compendium at" in said.output
+    assert "(equipoise init makes them)" in " ".join(said.output.split())
 
 
 def test_the_command_makes_the_site_only_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +418,11 @@ def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.Monke
     started: list[list[str]] = []
     monkeypatch.setattr("os.execv", lambda _, command: started.append(command))
     assert called("lab", "--", "--no-browser").exit_code == 0
-    where = [f"--ServerApp.root_dir={project.root()}", "--LabApp.default_url=/lab/tree/notebooks"]
+    where = [
+        f"--ServerApp.root_dir={project.root()}",
+        "--LabApp.default_url=/lab/tree/notebooks",
+        "--ContentsManager.pre_save_hook=equipoise_compendium.saving.before_saving",
+    ]
     assert started[0][1:] == ["-m", "jupyterlab", *where, "--no-browser"]
 
 
@@ -350,7 +440,9 @@ def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
     made = site.variant(folder)
     page = Page(made.read_text())
     assert made.parent == folder.parent
-    images = [unquote(values["src"]) for values in page.all("img")]
+    # The marks of claims are drawn within the page.
+    sources = [values["src"] for values in page.all("img") if values["src"][:5] != "data:"]
+    images = [unquote(source) for source in sources]
     assert len(images) > 3
     links = [
         unquote(values["href"])
@@ -358,7 +450,8 @@ def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
         if values.get("href", "#")[0] not in "#h"
     ]
     assert len(links) > 10
-    assert all((made.parent / name).is_file() for name in images + links)
+    missing = [name for name in images + links if not (made.parent / name).is_file()]
+    assert missing == []
     assert not page.all("script")
     assert "&lt;script&gt;document.title" in made.read_text()
 

@@ -13,6 +13,8 @@ from equipoise_compendium import ledger, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
 from equipoise_compendium.site import pages as site
+from equipoise_compendium.site.added import script
+from equipoise_compendium.site.markup import TEMPLATES
 from site_pages import HOSTILE, HTML, PARSED, SITE, Page, formulas_of
 
 if PROGRAM is None:
@@ -20,6 +22,9 @@ if PROGRAM is None:
         "no Chromium on this machine: the pages are not opened in a browser",
         allow_module_level=True,
     )
+
+
+COPY_SCRIPT, COPY_DIGEST = script(TEMPLATES / "site" / "copy.js")
 
 
 def test_the_browser_reports_what_a_page_asks_for_and_says(
@@ -160,7 +165,9 @@ def test_a_hostile_transcript_shows_as_text(
     assert "192.0.2.1" not in page.said
     assert dom.count("<math") == 1
     assert dom.count("&lt;script&gt;document.title='owned'&lt;/script&gt;") >= 5
-    assert Page(dom).all("script") == []
+    # The one that copies is ours; the policy lets no other run.
+    assert Page(dom).all("script") == [{}]
+    assert dom.count(COPY_SCRIPT) == 1
 
 
 def test_claims_are_filtered_without_a_script(browser: Browser) -> None:

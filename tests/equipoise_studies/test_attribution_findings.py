@@ -339,14 +339,42 @@ def test_the_model_that_bears_a_sentence_out_least_decides(scored: pd.DataFrame)
 
 
 @pytest.mark.parametrize(
-    ("ends", "said"),
-    [([(1, 2), (-1, 1)], "1 of 2"), ([(-1, 0), (0, 1)], "All 2"), ([(1, 2), (-3, -1)], "2 of 2")],
+    ("low", "high", "said"), [(1, 3, "more than"), (-3, -1, "less than"), (-1, 3, "not shown")]
 )
-def test_a_title_counts_the_intervals_that_leave_zero(
-    ends: list[tuple[int, int]], said: str
+def test_a_title_says_whether_authors_bias_more_than_a_placebo(
+    low: float, high: float, said: str
 ) -> None:
-    table = pd.DataFrame(ends, columns=["low", "high"])
-    assert words.title_of_intervals(table, "CAB").startswith(said)
+    farther = Evidence("distance", (low + high) / 2, low, high)
+    assert said in words.title_of_overview(farther)
+
+
+def test_biases_over_passages_have_an_interval_where_no_answer_changes(
+    scored: pd.DataFrame,
+) -> None:
+    table = findings.over_passages(scored)
+    assert set(table["questions"]) == {15}
+    assert table.groupby("quantity")["k"].agg(list).to_dict() == {
+        "CAB": [2, 5, 8, 10],
+        "CAS": [2, 5, 8, 10],
+    }
+    # A bootstrap alone gives a CAB of 0 [0, 0] where no question changes.
+    assert (table["high"] - table["low"] > 5).all()
+    at_two = scored[(scored["labels"] == "names") & (scored["k"] == 2)]
+    at_two = at_two.pivot_table(["precision", "recall"], "question", "mode")
+    swaps = ["Informed/CF-informed", "CF-informed/Informed"]
+    gaps = [at_two[score][swaps[0]] - at_two[score][swaps[1]] for score in ("precision", "recall")]
+    cab = table[(table["quantity"] == "CAB") & (table["k"] == 2)]["value"].item()
+    assert cab == pytest.approx(100 * np.mean(gaps))
+    title = words.title_over_passages(table, "CAB")
+    assert title.endswith("n = 15")
+    assert f"to {table.loc[table['quantity'] == 'CAB', 'value'].max():.0f} " in title
+    assert "no answers" in words.title_over_passages(table.head(0), "CAB")
+
+
+def test_a_legend_says_of_how_many_questions_a_group_is() -> None:
+    table = pd.DataFrame({"model": ["a", "a", "b"], "questions": [3, 1200, 7]})
+    names = words.with_questions(table, "model").tolist()
+    assert names == ["a, n = 3 to 1,200", "a, n = 3 to 1,200", "b, n = 7"]
 
 
 def test_a_title_tells_the_positions_of_the_record_of_most_questions() -> None:

@@ -1,6 +1,7 @@
 """Neural rankers on a tiny random transformer, and the recorded runs they have left."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,17 @@ from hypothesis import strategies as st
 from equipoise.problems import InputError
 from equipoise_compendium import project
 from equipoise_studies.ranking_bias.data import read_counted, read_recorded_runs
+from equipoise_studies.ranking_bias.record import query_set
+from equipoise_studies.ranking_bias.record.query_set import Recorder
+from equipoise_studies.ranking_bias.study import Ranker
+from equipoise_studies.systems import rankers
 from equipoise_studies.systems.encoders import Model, load_model, token_states
 from equipoise_studies.systems.rankers import (
     best,
     bm25_scores,
     dense_scores,
     splade_scores,
-    token_vectors,
+    text_vectors,
 )
 
 QUERIES = ["white shark", "rain falls"]
@@ -71,11 +76,37 @@ def test_dense_scores_follow_their_formula_whatever_the_batch(tmp_path: Path) ->
     }
     cosine = [[mean[q] @ mean[d] for d in DOCUMENTS] for q in QUERIES]
     for batch in (1, 3, 32):
-        asked, held = (token_vectors(model, texts, batch=batch) for texts in (QUERIES, DOCUMENTS))
+        asked, held = (text_vectors(model, texts, batch=batch) for texts in (QUERIES, DOCUMENTS))
         assert dense_scores(asked, held) == pytest.approx(np.array(cosine), abs=1e-5)
     half = load_model(tmp_path, precision="bfloat16")
-    rough = dense_scores(*(token_vectors(half, texts) for texts in (QUERIES, DOCUMENTS)))
+    rough = dense_scores(*(text_vectors(half, texts) for texts in (QUERIES, DOCUMENTS)))
     assert rough == pytest.approx(np.array(cosine), abs=0.02)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"
+)
+def test_vectors_are_kept_in_pieces_and_not_made_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny(tmp_path, "encoder")
+    whole = text_vectors(model, DOCUMENTS)
+    monkeypatch.setattr(query_set, "VECTORS", 3)
+    recorder = object.__new__(Recorder)
+    recorder.all_work = tmp_path / "work"
+    ranker = Ranker("dense", "tiny", model="tiny")
+    first = recorder._text_vectors(model, ranker, DOCUMENTS)
+    np.testing.assert_allclose(first, whole, atol=1e-6)
+    assert len(list(recorder.all_work.glob("vectors-tiny-*.parquet"))) == 2
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("encoded again")
+
+    monkeypatch.setattr(rankers, "text_vectors", never)
+    np.testing.assert_array_equal(recorder._text_vectors(model, ranker, DOCUMENTS), first)
+    # another precision gives other vectors
+    with pytest.raises(AssertionError, match="encoded again"):
+        recorder._text_vectors(model, replace(ranker, precision="bfloat16"), DOCUMENTS)
 
 
 @pytest.mark.filterwarnings(

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from equipoise_compendium.plots.orders import preferences, spread_of_conversations
 from equipoise_studies.permutations import figures as order_plots
+from equipoise_studies.plots.orders import preferences, spread_of_conversations
 
 
 @pytest.fixture

@@ -268,7 +268,7 @@ def test_what_the_sentences_say_of_variants_and_correlations() -> None:
     assert "where" not in sentences.undefined(correlations.iloc[:1], "x", "y")
 
 
-def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
+def test_the_answer_names_systems_and_ranges() -> None:
     exact = pd.DataFrame(  # C differs by rounding only
         {
             "run": ["A", "A", "B", "B", "C", "C"],
@@ -281,12 +281,30 @@ def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
         minimum=[0.2, 0.4, 0.4, 0.5, 0.5, 0.5],
         maximum=[0.9, 0.5, 0.6, 0.5, 0.5 + 1e-16, 0.5 + 2e-16],
     )
-    needed = pd.DataFrame({"run": ["A", "B"], "range / mean": [0.8, 0.2]})
-    needed["orders for ±0.1"] = [2, 1]
-    ranking = pd.DataFrame({"wanted": ["tau", "same"], "orders": [3, 14]})
     evidence = {
         "chance": Evidence("share", 0.3, 0.2, 0.4),
+        "coreference": Evidence("lead", 0.07, 0.03, 0.11, printed=-0.005),
         "alarms": Evidence("share", 0.97, 0.95, 0.98),
+    }
+    said = sentences.answer(exact, evidence, "nDCG@3")
+    assert "by 20% [0%, 40%] of it (B) to 80% [20%, 140%] of it (A)" in said[0]
+    assert "; C does not see the order" in said[0]
+    assert "30% [20%, 40%]" in said[1]
+    assert "+0.070 [+0.030, +0.110] beside" in said[2]
+    assert "Table 2 prints -0.005" in said[2]
+    assert "97% [95%, 98%] of the draws, where 5% would be right" in said[3]
+
+
+def test_the_answer_beyond_names_numbers_of_orders_sessions_and_bands() -> None:
+    needed = pd.DataFrame({"run": ["A", "B"], "orders for ±0.1": [2, 1]})
+    ranking = pd.DataFrame({"wanted": ["tau", "same"], "orders": [3, 14]})
+    in_session = pd.DataFrame(
+        {"run": ["A", "B"], "change": [-0.01, -0.2], "low": [-0.02, -0.3], "high": [0.0, -0.1]}
+    )
+    evidence = {
+        "shared": Evidence("share", 0.28, 0.21, 0.34),
+        "second": Evidence("change", -0.04, -0.05, -0.02),
+        "unseen": Evidence("share", 0.92, 0.90, 0.93),
     }
     for low, high, word in [
         (0.01, 0.03, "less"),
@@ -294,17 +312,24 @@ def test_the_answer_names_systems_ranges_and_numbers_of_orders() -> None:
         (-0.01, 0.01, "neither clearly less nor"),
     ]:
         evidence["rewriter"] = Evidence("sd", (low + high) / 2, low, high)
-        said = sentences.answer(exact, needed, ranking, evidence, "nDCG@3")
-        assert f"varies {word}" in said[4]
-        assert f"[{low:.3f}, {high:.3f}]" in said[4]
-    assert "by 20% [0%, 40%] of it (B) to 80% [20%, 140%] of it (A)" in said[0]
-    assert "; C does not see the order" in said[0]
-    assert "30% [20%, 40%]" in said[1]
-    assert said[2].startswith(
-        "14 orders of each conversation are enough to rank the systems as all orders do, and "
+        said = sentences.answer_beyond(needed, ranking, evidence, in_session)
+        assert f"varies {word}" in said[2]
+        assert f"[{low:.3f}, {high:.3f}]" in said[2]
+    assert said[0].startswith(
+        "14 orders of each conversation are enough to rank the systems as all orders do, and 1 to "
     )
-    assert "within 0.1, both 19 times in 20" in said[2]
-    assert "97% [95%, 98%] of the draws, where 5% would be right" in said[3]
+    assert "within 0.1, both 19 times in 20" in said[0]
+    assert "28% [21%, 34%] is common" in said[1]
+    assert said[3].endswith("-0.040 [-0.050, -0.020].")
+    assert "changes B by -0.200 [-0.300, -0.100]" in said[4]
+    assert "a calibrated band meant to hold 90% of the orders holds 92% [90%, 93%]" in said[5]
+
+
+def test_the_worst_quarter_names_who_loses_and_who_leads() -> None:
+    worst = pd.DataFrame({"run": ["A", "B"], "mean": [0.5, 0.4], "worst 0.25": [0.2, 0.3]})
+    said = sentences.worst_quarter(worst)
+    assert "has 25% (B) to 60% (A) less than on average" in said
+    assert "A is best on average and B on the worst quarter; 0 of 2 systems keep their rank" in said
 
 
 def test_sampled_ranges_are_said_as_shares() -> None:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from equipoise.measures.orders import preference
 from equipoise.orders.conversations import conversations, sampled_orders
-from equipoise_compendium.claims import Evidence, stated
+from equipoise_compendium.claims import Evidence, of_all, stated
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.permutations import claims
 from equipoise_studies.permutations import data as cast
@@ -47,6 +47,33 @@ def moving() -> pd.DataFrame:
 def nested() -> pd.DataFrame:
     scores = moving()
     return scores[scores["permutation"] < ORDERS]
+
+
+@cache
+def whole_collection() -> pd.DataFrame:
+    """nDCG@3 of each system of DECAF on each conversation, its ranks discounted one by one."""
+    grades = cast.read_qrels().set_index(["query", "document"])["grade"].to_dict()
+    grades_of_query: dict[str, list[int]] = {}
+    for (query, _), grade in grades.items():
+        grades_of_query.setdefault(query, []).append(grade)
+    gains: dict[tuple[str, str], float] = {}
+    for row in cast.read_whole_collection(3).itertuples():
+        gain = max(0, grades.get((row.query, row.document), 0)) / math.log2(row.rank + 1)
+        gains[row.run, row.query] = gains.get((row.run, row.query), 0.0) + gain
+    rows = []
+    for (run, query), gain in gains.items():
+        best = sorted(grades_of_query[query], reverse=True)[:3]
+        ideal = sum(grade / math.log2(rank + 2) for rank, grade in enumerate(best))
+        rows.append((run, query.partition("_")[0], gain / ideal if ideal else 0.0))
+    scores = pd.DataFrame(rows, columns=["run", "topic", "value"])
+    means = scores.groupby(["run", "topic"], sort=False)["value"].mean().reset_index()
+    return means.assign(permutation=0)
+
+
+def of_the_kinds() -> pd.DataFrame:
+    """The systems of DECAF that use the context as anCB and CU do."""
+    scores = whole_collection()
+    return scores[scores["run"].isin(["CR + BM25", "BM25 FLC"])]
 
 
 def of_topics(scores: pd.DataFrame) -> dict[str, Any]:
@@ -106,7 +133,7 @@ NULLS: dict[str, Callable[[], Evidence]] = {
         without_effect_of_orders(moving()), TABLE_3
     ),
     "permutations/4-alike": lambda: claims.model_on_script(
-        with_systems_exchanged(moving()), TABLE_4
+        with_systems_exchanged(of_the_kinds()), TABLE_4
     ),
     "permutations/5-model": lambda: claims.model_on_all_orders(
         means_of(with_systems_exchanged(moving()))
@@ -146,7 +173,20 @@ def test_systems_alike_are_contradicted_by_one_that_is_always_ahead() -> None:
     assert verdict_of("permutations/4-alike", alike) == "contradicted"
 
 
-# --- five claims by a second, plain implementation ------------------------------------------------
+def test_on_the_whole_collection_two_kinds_of_systems_differ_in_the_order_of_the_script() -> None:
+    alike = claims.model_on_script(of_the_kinds(), TABLE_4)
+    assert verdict_of("permutations/4-alike", alike) == "contradicted"
+    # Other programs made these two, so that the replica is asked as well.
+    of_replica = Evidence("F", 2.4, 0.3, 3.4)
+    assert verdict_of("permutations/4-alike", of_all([alike, of_replica])) == "undecided"
+    beside = claims.beside_replica(alike, of_replica)
+    assert (beside.estimate, beside.low, beside.n) == (alike.estimate, alike.low, 20)
+    assert beside.said.endswith("(on the replica without Antecedent 2.4 [0.3, 3.4])")
+    size = claims.conversation_effect(of_the_kinds(), TABLE_4)
+    assert verdict_of("permutations/4-conversation", size) == "holds"
+
+
+# --- claims by a second, plain implementation ------------------------------------------------
 
 
 def table_of(scores: pd.DataFrame) -> dict[str, dict[str, list[float]]]:
@@ -210,6 +250,27 @@ def test_the_lead_of_first_utterance_computed_twice() -> None:
     topics = list(table)
     evidence = claims.first_utterance_leads(scores, TABLE_2)
     assert same(evidence, lead(topics), percentiles(lead, topics))
+
+
+def test_the_lead_of_coreference_computed_twice() -> None:
+    table = table_of(of_the_kinds())
+
+    def lead(topics: list[str]) -> float:
+        gaps = [table[topic]["CR + BM25"][0] - table[topic]["BM25 FLC"][0] for topic in topics]
+        return mean(gaps)
+
+    topics = list(table)
+    evidence = claims.coreference_leads(of_the_kinds(), TABLE_2)
+    assert same(evidence, lead(topics), percentiles(lead, topics))
+    assert evidence.printed == pytest.approx(0.1640 - 0.1687)
+
+
+def test_f_of_two_kinds_of_systems_is_that_of_a_paired_test() -> None:
+    """With two systems, F over conversations is the square of Student's t of the differences."""
+    wide = of_the_kinds().pivot_table(index="topic", columns="run", values="value")
+    student = stats.ttest_rel(wide["CR + BM25"], wide["BM25 FLC"])
+    alike = claims.model_on_script(of_the_kinds(), TABLE_4)
+    assert f"({student.statistic**2:.4g} less " in alike.said
 
 
 def test_pairs_that_one_system_always_wins_counted_twice() -> None:

@@ -64,3 +64,22 @@ def test_rankings_are_the_first_ones_asked_for_with_an_id_at_every_rank() -> Non
     sizes = rankings.groupby(["run", "query"])["document"].nunique()
     assert (sizes == 100).all()
     assert len(sizes) == 2 * 173
+
+
+def test_the_first_ranks_on_the_whole_collection_say_what_is_judged() -> None:
+    ranks = data.read_whole_collection(10)
+    assert set(ranks["query"]) == set(data.read_utterances()["query"])
+    assert (
+        ranks.groupby(["run", "query"])["rank"].agg(["min", "max", "nunique"]) == [1, 10, 10]
+    ).all(axis=None)
+    shares = data.read_whole_collection(3).groupby("run")["judged"].mean()
+    assert len(shares) == 16
+    assert (shares.min(), shares.max()) == pytest.approx((0.5626, 0.9171), abs=5e-5)
+    # what has an id is relevant, and so it is judged
+    named = ranks[~ranks["document"].str.startswith("not relevant")]
+    assert named["judged"].all()
+
+
+def test_no_more_ranks_on_the_whole_collection_than_are_kept() -> None:
+    with pytest.raises(ValueError, match="keeps 10 ranks of a system, and 20 are asked for"):
+        data.read_whole_collection(20)

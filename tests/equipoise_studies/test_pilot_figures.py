@@ -11,8 +11,8 @@ from matplotlib.patches import Rectangle
 
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import NuggetTable, nugget_table
-from equipoise_compendium.plots import conversations as plots
 from equipoise_studies.pilot import figures, sentences
+from equipoise_studies.plots import conversations as plots
 
 SETS = {
     "ORIGIN": AttributeSet(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +22,7 @@ from equipoise_compendium.claims import (
 )
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.named_systems import data_of, judgeable
-from equipoise_studies.query_by_example import claims
+from equipoise_studies.query_by_example import claims, figures
 from equipoise_studies.query_by_example.chance import Candidates, means_over_facets
 from equipoise_studies.query_by_example.data import PAIR
 from equipoise_studies.query_by_example.interpolation import ALPHAS, interpolate, z_scale
@@ -413,6 +414,50 @@ def test_what_a_replica_says_of_named_systems_is_not_testable(values: pd.DataFra
     assert judgeable("thesis", found, own) == found
     assert data_of(own, "other data") == OWN_DATA
     assert data_of(STUDY, "other data") == "other data"
+
+
+# --- two collections ------------------------------------------------------------------------------
+
+
+def test_encoders_are_mixed_under_the_claim_of_their_kind(values: pd.DataFrame) -> None:
+    scores, grades, splits = pairs(values)
+    encoders = {
+        "b": System("specter", label="b"),
+        "a": System("specter", label="a"),
+    }
+    study = replace(STUDY, systems=encoders, collection=Source("links", relevant=2))
+    found = claims.of_other_encoders(study, scores, grades, splits)
+    assert set(found) == {"2.3-specter"}
+    candidates = Candidates.of(scores, grades, 2, BM25_ROW, [["b.1"]])
+    times = np.ones((1, len(candidates.facets)))
+    means = means_over_facets(candidates.curves(), candidates.facets, splits, times)
+    gain = means.tuned[0, 0] - max(means.bm25[0, 0], means.ranker[0, 0])
+    assert found["2.3-specter"].estimate == pytest.approx(gain)
+
+
+def test_differences_of_two_collections_stand_together() -> None:
+    of_links = {
+        "2.2-stm2-best": Evidence("MAP", 0.02, 0.01, 0.03, 625),
+        "2.1-v2-above": Evidence("MAP", 0.5, 0.4, 0.6, 625),  # of named systems
+        "2.1-cross-encoder": Evidence("MAP", reason="absent"),
+    }
+    of_grades = {
+        "2.2-stm2-best": Evidence("MAP", -0.01, -0.04, 0.01, 34),
+        "2.3-specter": Evidence("MAP", 0.01, 0.0, 0.02, 34),
+    }
+    table = claims.differences({"links": of_links, "grades": of_grades})
+    assert table.drop(columns="finding").to_numpy().tolist() == [
+        ["links", 0.02, 0.01, 0.03, 625],
+        ["grades", -0.01, -0.04, 0.01, 34],
+        ["grades", 0.01, 0.0, 0.02, 34],
+    ]
+    assert table["finding"].tolist()[2] == "BM25 and SPECTER, less the better"
+    figure, ax = plt.subplots()
+    figures.differences(ax, table)
+    assert [text.get_text() for text in ax.get_yticklabels()] == list(table["finding"].unique())
+    spans = [np.asarray(line.get_paths()[0].vertices)[:, 0].tolist() for line in ax.collections]
+    assert spans == [[0.01, 0.03], [-0.04, 0.01]]
+    plt.close(figure)
 
 
 # --- chance ---------------------------------------------------------------------------------------

@@ -198,9 +198,10 @@ def test_recorded_scores_must_fit_the_data(tmp_path: Path) -> None:
             replace(study, record=tmp_path).scores(judgements)
 
 
-def test_recorded_scores_of_the_repository_are_those_of_the_config() -> None:
-    scores = pd.read_csv(project.root() / "data" / "outputs" / "query_by_example" / "scores.csv.gz")
-    study = Study.read("replica")
+@pytest.mark.parametrize("config", ["replica", "replica_links"])
+def test_recorded_scores_of_the_repository_are_those_of_the_config(config: str) -> None:
+    study = Study.read(config)
+    scores = pd.read_csv(study.record / "scores.csv.gz")
     learned = [column for name in study.settings()["systems"] for column in study.columns(name)]
     pieces = [f"{model} {name}" for name in study.word_pieces for model in ("BM25", "LM")]
     assert set(scores) == {*PAIR, *learned, *pieces}
@@ -210,6 +211,8 @@ def test_recorded_scores_of_the_repository_are_those_of_the_config() -> None:
     assert (
         scores[[name for name in scores if name.startswith(("tildev2", "BM25", "LM"))]] >= 0
     ).all(axis=None)
+    cosines = scores.filter(like="dense")
+    assert cosines.abs().le(1.0).all(axis=None)
 
 
 def test_letters_name_the_rankers_that_each_significantly_beats() -> None:

@@ -3,18 +3,21 @@
 import csv
 from dataclasses import replace
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy import stats
 
 from equipoise.measures import ranking_bias as bias
+from equipoise.problems import InputError
 from equipoise_compendium import project
 from equipoise_compendium.claims import Evidence
 from equipoise_studies.ranking_bias import claims, sentences, ties
-from equipoise_studies.ranking_bias.data import CountedCollection
+from equipoise_studies.ranking_bias.data import CountedCollection, read_counted
 from equipoise_studies.ranking_bias.study import Study
 
 FOLDER = project.root() / "data" / "published" / "thesis"
@@ -85,35 +88,28 @@ def reported(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
-def test_the_reported_composition_is_that_of_the_lists_one_by_one() -> None:
-    study = Study.read("replica")
-    runs = study.runs()
-    collections = study.collections("word")
-    male, female = ({term.lower() for term in terms} for terms in sides_of_the_long_list())
-    for row in reported("composition"):
-        collection = collections[row["queries"]]
-        lean = leanings(collection, male, female)
-        judged = set(zip(collection.qrels["topic"], collection.qrels["document"], strict=True))
-        listed = runs[
-            (runs["queries"] == row["queries"])
-            & (runs["world"] == "original")
-            & (runs["rank"] <= 10)
-        ]
-        lists: dict[tuple[str, str], list[int]] = {}
-        judged_ranks = 0
+def test_the_reported_strata_are_those_of_the_lists_one_by_one() -> None:
+    """Of each list, how many of its first ten documents hold a term of the long list."""
+    runs = Study.read("replica").runs()
+    rows = reported("strata")
+    for label, name in (("QS1", "msmarco-dl"), ("QS2", "msmarco-dl-sensitive")):
+        with_term = documents_with_a_term(name)
+        of_set = runs[(runs["queries"] == label) & (runs["rank"] <= 10)]
+        numbers: dict[tuple[str, str], int] = {}
         for run, topic, document in zip(
-            listed["run"], listed["topic"], listed["document"], strict=True
+            of_set["run"], of_set["topic"], of_set["document"], strict=True
         ):
-            lists.setdefault((run, topic), []).append(lean[document])
-            judged_ranks += (topic, document) in judged
-        sides = [[side for side in ranks if side] for ranks in lists.values()]
-        comparable = [ranks for ranks in sides if len(ranks) > 1]
-        alike = sum(max(ranks.count(1), ranks.count(-1)) for ranks in comparable)
-        assert float(row["judged for the query"]) == pytest.approx(judged_ranks / len(listed))
-        assert float(row["leaning"]) == pytest.approx(sum(map(len, sides)) / len(listed))
-        assert float(row["leaning as their list"]) == pytest.approx(
-            alike / sum(map(len, comparable))
-        )
+            numbers[run, topic] = numbers.get((run, topic), 0) + (document in with_term)
+        bounds = {"0": (0, 0), "1 to 2": (1, 2), "3 to 5": (3, 5), "6 to 10": (6, 10)}
+        for stratum, (low, high) in bounds.items():
+            share = sum(low <= number <= high for number in numbers.values()) / len(numbers)
+            (row,) = [
+                row for row in rows if (row["queries"], row["with a term"]) == (label, stratum)
+            ]
+            assert float(row["share of lists"]) == pytest.approx(share)
+            if stratum == "0":
+                # a list without any term is fair by both measures
+                assert float(row["NFaiRR"]) == float(row["TExFAIR"]) == 1
 
 
 def sides_of_the_long_list() -> tuple[list[str], list[str]]:
@@ -124,15 +120,16 @@ def sides_of_the_long_list() -> tuple[list[str], list[str]]:
     return male, [row["term"] for row in long if row["group"] == "f"]
 
 
-def leanings(collection: CountedCollection, male: set[str], female: set[str]) -> dict[str, int]:
-    """Per document 1 where it has more terms of men, -1 more of women, 0 else."""
-    difference = dict.fromkeys(collection.term_counts.documents, 0)
-    entries = collection.term_counts.counts.tocoo()
-    for row, column, count in zip(entries.row, entries.col, entries.data, strict=True):
-        term = collection.term_counts.terms[column]
-        sign = (term in male) - (term in female)
-        difference[collection.term_counts.documents[row]] += sign * int(count)
-    return {document: (gap > 0) - (gap < 0) for document, gap in difference.items()}
+def documents_with_a_term(name: str) -> set[str]:
+    """Documents of a collection that hold a term of the long list."""
+    male, female = ({term.lower() for term in terms} for terms in sides_of_the_long_list())
+    term_counts = read_counted(name).term_counts
+    entries = term_counts.counts.tocoo()
+    documents = set()
+    for row, column in zip(entries.row, entries.col, strict=True):
+        if term_counts.terms[column] in male | female:
+            documents.add(term_counts.documents[row])
+    return documents
 
 
 # --- claims ---------------------------------------------------------------------------------------
@@ -170,14 +167,14 @@ def test_differences_from_the_baseline() -> None:
             np.mean([scores["QS2", run, measure] for run in "xyz"], axis=0)
             - scores["QS2", "bm25", measure]
         )
-        found = claims.above_baseline(topics, "QS2", measure, "bm25")
+        found = claims.above_baseline(topics, "QS2", measure, "bm25", "QS2")
         interval_of_mean(gaps, found)
         assert found.printed is not None
         assert (found.printed > 0) == (printed[0] > printed[1])
     means = {run: np.mean(scores["QS1", run, "CRBO"]) for run in ("bm25", "x", "y", "z")}
-    above = claims.beyond_all_others(topics, "QS1", "CRBO", "bm25", 1)
+    above = claims.beyond_all_others(topics, "QS1", "CRBO", "bm25", 1, "QS1")
     assert above.estimate == pytest.approx(means["bm25"] - max(means[run] for run in "xyz"))
-    below = claims.beyond_all_others(topics, "QS1", "CRBO", "bm25", -1)
+    below = claims.beyond_all_others(topics, "QS1", "CRBO", "bm25", -1, "QS1")
     assert below.estimate == pytest.approx(min(means[run] for run in "xyz") - means["bm25"])
     rows = list(csv.DictReader((FOLDER / "table-4.2.csv").read_text().splitlines()))
     crbo = {row["model"]: float(row["CRBO"]) for row in rows if row["queries"] == "QS1"}
@@ -192,7 +189,7 @@ def test_correlation_is_the_mean_of_the_rankers() -> None:
         stats.pearsonr(scores["QS1", run, "NFaiRR"], scores["QS1", run, "TExFAIR"]).statistic
         for run in ("bm25", "x", "y", "z")
     ]
-    assert claims.correlation(topics, "QS1").estimate == pytest.approx(np.mean(r))
+    assert claims.correlation(topics, "QS1", "QS1").estimate == pytest.approx(np.mean(r))
 
 
 def exchanged_in_every_way(first: Any, second: Any) -> Any:
@@ -246,7 +243,7 @@ def test_rankers_are_counted_that_are_significantly_above_or_may_be() -> None:
     scores = {("QS1", "bm25", "NFaiRR"): base}
     for run, shift in shifts.items():
         scores["QS1", run, "NFaiRR"] = base + shift + rng.normal(0, 0.3, 50)
-    found = claims.significantly_above(topics_of(scores), "QS1", "NFaiRR", "bm25", 0.05)
+    found = claims.significantly_above(topics_of(scores), "QS1", "NFaiRR", "bm25", 0.05, "QS1")
     # one of three above, two of three not below
     ends = stats.beta.ppf(0.025, 1, 3), stats.beta.ppf(0.975, 3, 1)
     assert (found.estimate, found.low, found.high) == pytest.approx((1 / 3, *ends))
@@ -256,10 +253,10 @@ def test_rankers_are_counted_that_are_significantly_above_or_may_be() -> None:
     gaps = rng.normal(0, 1, 50)
     gaps += stats.t.isf(p_value / 2, 49) * gaps.std(ddof=1) / np.sqrt(50) - gaps.mean()
     scores["QS1", "open", "NFaiRR"] = base + gaps
-    found = claims.significantly_above(topics_of(scores), "QS1", "NFaiRR", "bm25", 0.05)
+    found = claims.significantly_above(topics_of(scores), "QS1", "NFaiRR", "bm25", 0.05, "QS1")
     assert found.estimate == pytest.approx(1 / 3)
     alone = topics_of({key: value for key, value in scores.items() if key[1] in ("bm25", "open")})
-    assert claims.significantly_above(alone, "QS1", "NFaiRR", "bm25", 0.05).estimate == 1.0
+    assert claims.significantly_above(alone, "QS1", "NFaiRR", "bm25", 0.05, "QS1").estimate == 1.0
 
 
 @pytest.mark.parametrize(("ranks", "testable"), [(10, True), (11, False)])
@@ -323,7 +320,7 @@ def test_undefined_correlations_and_two_verdicts_are_said() -> None:
             for name in ("NFaiRR", "TExFAIR")
         }
     )
-    found = claims.correlation(flat, "QS1")
+    found = claims.correlation(flat, "QS1", "QS1")
     assert found.estimate is None
     table = pd.DataFrame(
         {"NFaiRR": [0.5, 0.6], "TExFAIR": [0.8, 0.7]},
@@ -384,11 +381,115 @@ def test_what_is_said_of_cut_offs_of_choices_and_of_the_substitution() -> None:
     assert "1 of 3 queries" in said
 
 
-def test_rankers_stand_in_the_order_of_the_config_the_baseline_first() -> None:
+def test_rankers_stand_in_the_order_of_the_config_on_every_query_set() -> None:
     study = Study.read("replica")
     runs = study.runs()
-    for _, part in runs.groupby(["queries", "world"]):
-        assert part["run"].drop_duplicates().tolist() == [
-            study.called(key) for key in study.rankers
-        ]
-    assert study.called(study.baseline) == runs["run"].iloc[0]
+    assert list(runs["queries"].unique()) == list(study.query_sets)
+    for (label, world), part in runs.groupby(["queries", "world"]):
+        rankers = study.rankers_on(str(label))
+        names = [study.called(key) for key, ranker in rankers.items() if world in ranker.worlds]
+        assert part["run"].drop_duplicates().tolist() == names
+        assert names[0] == study.called(study.baseline)
+
+
+def config_with(folder: Path, **changes: Any) -> Path:
+    """The replica's config with other parts."""
+    source = project.root() / "data" / "studies" / "ranking_bias" / "replica.yaml"
+    config = yaml.safe_load(source.read_text(encoding="utf-8"))
+    for place, value in changes.items():
+        *above, name = place.split("__")
+        part = config
+        for step in above:
+            part = part[step]
+        part[name] = value
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"rankers__tasb__public": {}}, "public runs, and no other kind, name a run"),
+        ({"rankers__tasb__worlds": ["original", "counterfactual"]}, "a public run with other"),
+        ({"rankers__tasb__public": {"QS3": "DistilBERT-TASB"}}, "no query set QS3"),
+        ({"rankers__tasb__name": "SPLADE++"}, "two rankers of QS1 have one name"),
+        ({"rankers__bm25-public__name": "Lucene"}, "a ranker called BM25, as the baseline is"),
+        ({"query_sets__QS1__tables": ["4.3"]}, "no table 4.3"),
+    ],
+)
+def test_a_public_run_that_does_not_fit_is_refused(
+    tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem.replace("+", "[+]")):
+        Study.read(str(config_with(tmp_path, **changes)))
+
+
+def test_findings_count_rankers_by_pretrained_models_alone() -> None:
+    study = Study.read("replica")
+    names = {study.called(key) for key in study.rankers_on("QS2")}
+    left_out = {"BM25+RM3", "KNRM", "Conv-KNRM", "MatchPyramid", "TK", "AdvBERT-L2", "AdvBERT-L4"}
+    assert names - study.counted_in_claims() == left_out
+    assert study.set_of("QS1", "4.1") == "QS1"
+    assert study.set_of("QS1", "4.2") == "QS1 pool"
+    assert study.printed_set("NQ") == "QS1"
+    thesis = Study.read("thesis")
+    assert thesis.sets_in("4.1") == thesis.sets_in("4.2") == ["QS1", "QS2"]
+    assert len(thesis.counted_in_claims()) == len(thesis.rankers)
+
+
+def test_printed_differences_stand_beside_ours() -> None:
+    gaps = claims.printed_gaps({"NQ": "QS1"}).set_index(["queries", "measure"])
+    assert gaps.loc[("NQ", "NFaiRR")].tolist() == pytest.approx([0.7702 - 0.7227, 0.7989 - 0.7227])
+    assert claims.printed_gap("QS2", "TExFAIR", "SBERT") == pytest.approx(0.8999 - 0.8454)
+    tests = pd.DataFrame(
+        {
+            "queries": ["QS1", "QS1"],
+            "run": ["SPLADE++", "DistilBERT-TASB"],
+            "measure": "NFaiRR",
+            "units": 96,
+            "difference": [0.005, -0.02],
+            "low": [-0.01, -0.03],
+            "high": [0.02, -0.01],
+            "significant": [False, True],
+        }
+    )
+    study = Study.read("replica")
+    assert sentences.of_differences(tests, study) == [
+        "On QS1 (96 queries) 0 of 2 by NFaiRR (differences -0.020 to +0.005) are significantly "
+        "fairer than BM25."
+    ]
+    assert sentences.of_named(tests, study) == [
+        "DistilBERT-TASB, which the thesis has too, less BM25: NFaiRR on QS1 -0.020 "
+        "[-0.030, -0.010], printed +0.067."
+    ]
+    assert sentences.of_named(tests.head(1), study) == []
+
+
+def test_what_is_said_of_strata_overlaps_and_texts_that_are_not_there() -> None:
+    strata = pd.DataFrame(
+        {
+            "queries": "QS1",
+            "with a term": ["0", "1 to 2", "3 to 10", "all"],
+            "share of lists": [0.5, 0.3, 0.2, 1.0],
+            "r": [np.nan, 0.1, 0.4, 0.8],
+        }
+    )
+    assert sentences.of_strata(strata) == [
+        "On QS1 50% of the lists hold no term at all; among lists with like numbers of such "
+        "documents r is 0.10 to 0.40, among all together 0.80."
+    ]
+    places = pd.MultiIndex.from_product(
+        [["QS1 pool"], ["BM25", "x", "y"]], names=["queries", "run"]
+    )
+    overlaps = pd.DataFrame({"CRBO": [0.96, 0.93, 0.95]}, index=places)
+    (said,) = sentences.of_overlaps(overlaps, "BM25")
+    assert said.endswith("0.960 for BM25 and 0.930 to 0.950 for the others on QS1 pool.")
+    assert sentences.of_overlaps(None, "BM25") == []
+    assert sentences.of_overlaps(overlaps.head(1), "BM25") == []
+    assert sentences.of_overlaps(overlaps.tail(2), "BM25") == []
+    columns = ["queries", "run", "ranks", "without a text"]
+    passed_over = pd.DataFrame([("QS1", "x", 960, 7), ("QS1", "y", 960, 0)], columns=columns)
+    (said,) = sentences.of_passed_over(passed_over, 10)
+    assert "7 of 1,920 on QS1 (at most 7 of 960 of one run)" in said
+    assert sentences.of_passed_over(passed_over.tail(1), 10) == []

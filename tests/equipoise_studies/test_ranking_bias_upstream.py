@@ -13,7 +13,7 @@ from equipoise.loaders import gender_terms
 from equipoise.measures.ranking_bias import TermGroups
 from equipoise_compendium import project, registry
 from equipoise_studies.collections import cocktail
-from equipoise_studies.ranking_bias import grepbiasir
+from equipoise_studies.ranking_bias import grepbiasir, msmarco
 from equipoise_studies.ranking_bias.data import WITH_FACTS, read_recorded_runs
 from equipoise_studies.ranking_bias.substitution import (
     SPACY_MODEL,
@@ -27,7 +27,18 @@ from upstream import skip_without
 
 pytestmark = pytest.mark.upstream
 
-skip_without("cds", "cocktail", "cpjku", "genderbias_ir", "grepbiasir", "nqoracle")
+skip_without(
+    "cds",
+    "cocktail",
+    "cpjku",
+    "cpjku_runs",
+    "dlqrels",
+    "genderbias_ir",
+    "grepbiasir",
+    "nqoracle",
+    "rankllm",
+    "webis_colbert",
+)
 
 
 def test_grepbiasir_has_117_queries_and_702_documents_in_triples() -> None:
@@ -119,6 +130,16 @@ def test_the_original_collection_streams_through_ir_datasets(
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
     with pytest.raises(registry.DataUnreachable, match="pip install"):
         collection("msmarco-qs2")
+
+
+def test_the_pool_is_what_four_runs_found_for_97_queries() -> None:
+    ranked = msmarco.ranked()
+    assert (len(ranked.passages), len(ranked.queries)) == (22_654, 97)
+    assert ranked.runs.groupby("run").size().eq(97 * 100).all()
+    neutral = collection("msmarco-dl").queries
+    # "sons" is the one gendered word in a query
+    assert set(ranked.queries["query"]) - set(neutral["query"]) == {"1131069"}
+    assert set(collection("msmarco-dl-sensitive").queries["query"]) <= set(neutral["query"])
 
 
 # --- what was recorded ----------------------------------------------------------------------------

@@ -393,7 +393,7 @@ def test_refuses_what_is_not_there(experiment: Experiment, conversation: Convers
     with pytest.raises(ValueError, match="no system 'RM3s' with a context of one utterance"):
         context_rankings(experiment.collection, conversation, "RM3s")
     with pytest.raises(ValueError, match="orders of 5 utterances"):
-        sequential_rankings(experiment.collection, conversation, [[0, 1]])
+        sequential_rankings(experiment.collection, conversation.texts, [[0, 1]])
     with pytest.raises(ValueError, match="current_weight is between 0 and 1, found 2"):
         Settings(current_weight=2)
     with pytest.raises(ValueError, match="4 ids, 5 texts"):

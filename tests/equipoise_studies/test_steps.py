@@ -4,6 +4,7 @@ import pytest
 
 from equipoise.problems import InputError, refused
 from equipoise_studies.config import Step, carry_out, duration, told
+from equipoise_studies.costs import Work
 
 
 def test_steps_that_may_wait_are_put_off_and_the_others_carried_out() -> None:
@@ -31,16 +32,18 @@ def test_nothing_is_begun_where_a_step_cannot_wait_or_all_would(may_wait: bool) 
     assert not ran
 
 
-def test_an_input_error_of_a_later_step_does_not_say_that_nothing_was_written() -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_input_error_of_a_step_does_not_say_that_nothing_was_written(is_first: bool) -> None:
+    """Of the first neither, which may have written what people are asked, and then wants them."""
+
     def refuse() -> None:
         raise refused("x.trec", "two columns", "six")
 
     good = Step("good", "files", 1, 0, lambda: None)
     bad = Step("bad", "runs", 1, 0, refuse)
-    with pytest.raises(InputError):
-        carry_out([bad, good], lambda _: None)
-    with pytest.raises(ValueError, match="what the steps before it recorded is kept") as caught:
-        carry_out([good, bad], lambda _: None)
+    steps = [bad, good] if is_first else [good, bad]
+    with pytest.raises(ValueError, match="what was recorded before is kept") as caught:
+        carry_out(steps, lambda _: None)
     assert not isinstance(caught.value, InputError)
     assert "x.trec: found two columns" in str(caught.value)
 
@@ -58,5 +61,24 @@ def test_a_plan_says_what_is_left_how_long_it_takes_and_what_to_know() -> None:
         "run: 0 of 1 runs recorded",
         "    wanted, or it is left out: a.trec",
         "All that is known together: about 14.7 h.",
+    ]
+    reading = Work(read=3e9, weights=1e8)  # a third of the time that learning from it takes
+    learning = Work(learned=3e9, weights=1e8)
+    steps = [
+        Step("checkpoint", "models", 1, 0, lambda: None, lacks=("x",), state="at hand"),
+        Step("a", "models", 1, 0, lambda: None, work=reading),
+        Step("b", "models", 1, 0, lambda: None, work=learning),
+        Step("c", "models", 1, 1, lambda: None, work=learning),
+    ]
+    assert told(steps).splitlines() == [
+        "checkpoint: 0 of 1 models at hand",
+        "    wanted first: x",
+        "a: 0 of 1 models recorded",
+        "    about 11 h on an RTX 3090, or 58 days on two cores",
+        "b: 0 of 1 models recorded",
+        "    about 33 h on an RTX 3090, or 174 days on two cores",
+        "c: 1 of 1 models recorded",
+        "All models together: about 44 h on an RTX 3090, or 231 days on two cores, "
+        "computed from their sizes and the tokens.",
     ]
     assert duration(89) == "89 s"

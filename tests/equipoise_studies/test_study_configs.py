@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from commands import called
 from equipoise.problems import InputError
-from equipoise_compendium import project
+from equipoise_compendium import project, registry
 from equipoise_studies.config import read_config
 
 CHAPTERS = ("query_by_example", "satisfaction", "ranking_bias", "attribution")
@@ -144,6 +145,10 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ("ranking_bias", "rankers/bm25/runs", "bm25.trec", "rankers.bm25.runs", "a file for each"),
     ("attribution", "labels", "nowhere.yaml", "labels", "nowhere.yaml"),
     # --- what does not go together
+    ("satisfaction", "writer/endpoint", "", "writer.key_variable", "without an endpoint"),
+    ("satisfaction", "writer/prices", [30], "writer.prices", "wanted two"),
+    ("satisfaction", "writer/patience", -1, "writer.patience", "wanted at least 0"),
+    ("query_by_example", "checkpoints/bert-base", "x", "checkpoints", "no checkpoint bert-base"),
     ("attribution", "models/GPT-4/prices", [30], "models.GPT-4.prices", "wanted two"),
     ("attribution", "documents", 5, "cut_offs", "up to 8 passages, of which 5 are usual"),
     ("attribution", "records/Llama3/questions", 501, "records.Llama3.questions", "501, of 500"),
@@ -216,6 +221,64 @@ def test_a_copy_of_the_config_elsewhere_is_as_good(chapter: str, tmp_path: Path)
     copied = read_config(changed(chapter, {}, tmp_path), study_of(chapter))
     assert copied.stands_for == "thesis"
     assert copied.record == tmp_path / "recorded"
+
+
+# --- six dry runs ---------------------------------------------------------------------------------
+
+LISTED = {
+    "query_by_example": (
+        "SciDocs, four tasks: 0 of 1 collections at hand",
+        "https://github.com/allenai/scidocs",
+        "https://huggingface.co/google-bert/bert-base-uncased, 0.4 GB, Apache 2.0",
+        "published as pytorch_model.bin and vocab.txt: to be saved again",
+        "cross_mtft: 0 of 4 run files at hand",
+        "All models together: about 8 h on an RTX 3090, or 40 days on two cores",
+    ),
+    "satisfaction": (
+        "asap/dataset/mwoz/valid_mwoz.txt (1,199,560 bytes, licence: MIT)",
+        "https://huggingface.co/HuggingFaceH4/zephyr-7b-beta, 15 GB, MIT",
+        "a key with credit at the provider",
+        "calls: 851, tokens of prompts about 695,093, of answers at most 127,650, about 29 USD",
+        "ours: no printed cell is of it",
+        "h on an RTX 3090, or",
+    ),
+    "ranking_bias": (
+        "collectionandqueries.tar.gz (1.0 GB, unpacked 3.1 GB)",
+        "of 8,841,823 documents recorded; the rest takes about",
+        "Pyserini fetches the index by itself, 2.6 GB",
+        "cds/data/cda_default_pairs.json (",
+    ),
+    "attribution": (
+        "dev_v2.1.json.gz, about 0.1 GB",
+        "https://huggingface.co/mistralai/Mistral-7B-Instruct-v0.3, 15 GB, Apache 2.0",
+        "USD at most",
+        "of which no paper asks, and is ours (calls: 2,000",
+    ),
+}
+"""What a shopping list says of each chapter, of data that nobody has here."""
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_dry_run_with_nothing_at_hand_is_a_shopping_list_and_touches_nothing(
+    chapter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EQUIPOISE_MIRROR", "")
+    monkeypatch.setenv("EQUIPOISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    def no_connection(*_: object, **__: object) -> None:
+        raise AssertionError("a plan downloads nothing")
+
+    monkeypatch.setattr(registry, "_download", no_connection)
+    work = tmp_path / "work"
+    result = called("study", chapter, "--config", "thesis", "--dry-run", "--work", work)
+    assert result.exit_code == 0, result.output
+    for words in LISTED[chapter]:
+        assert words in result.output, words
+    assert list(tmp_path.iterdir()) == []
+    # each checkpoint or page is described once, where it is wanted
+    assert result.output.count("zephyr-7b-beta, 15 GB") <= 1
+    assert result.output.count("google-bert/bert-base-uncased, 0.4 GB") <= 1
 
 
 # --- every setting of the thesis's configs carries its place --------------------------------------

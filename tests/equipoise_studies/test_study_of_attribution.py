@@ -16,19 +16,21 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from chat_server import Server, body_of, dies, fails, send
+from chat_server import Server, body_of, dies, fails, request_of, send
 from equipoise.measures.attribution import bias_table, score_answers
 from equipoise.problems import InputError
 from equipoise_cli import main
 from equipoise_compendium import build, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
-from equipoise_studies.attribution import answering, design, draw
+from equipoise_studies.attribution import design
 from equipoise_studies.attribution.authorship import read_label_sets
 from equipoise_studies.attribution.benchmarks import given_lists
 from equipoise_studies.attribution.prompts import Passage, prompts_of_figures
 from equipoise_studies.attribution.recorded import recorded_answers
 from equipoise_studies.attribution.study import Study
 from equipoise_studies.systems import endpoint
+from killed_studies import KilledStudy, end_as_uninterrupted
+from killed_writers import files
 
 THESIS = yaml.safe_load(
     (project.root() / "data" / "studies" / "attribution" / "thesis.yaml").read_text()
@@ -137,7 +139,7 @@ class Model(Server):
     """A server that answers each request by what it asks."""
 
     def __init__(self) -> None:
-        super().__init__([lambda handler: answers(handler, self.requests[-1])])
+        super().__init__([lambda handler: answers(handler, request_of(handler))])
 
 
 @pytest.fixture
@@ -186,6 +188,16 @@ def one_record(**changes: Any) -> dict[str, Any]:
     return {"GPT-4": asked | changes}
 
 
+def as_large_as_the_benchmarks(inputs: Path) -> None:
+    """Have a draw count as many questions in its files as the thesis's benchmarks have."""
+    drawn = json.loads(inputs.read_text())
+    counts = drawn["benchmarks"]
+    counts["NQ"]["in files"] = dict.fromkeys(("BM25", "uniCOIL", "TCT-ColBERT"), 3610)
+    assert counts["MS MARCO"]["in files"] == {"Bing": 9}
+    counts["MS MARCO"]["in files"] = {"Bing": 101_093}
+    inputs.write_text(json.dumps(drawn))
+
+
 def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,10 +231,16 @@ def test_a_study_is_recorded_by_an_endpoint_without_weights_and_read_again(
             assert row.relevant == (marks.index(True) + 1,)
             assert len(row.shown) == row.k
     _, again = run(config)
+    assert "not the thesis's, and so a replica (9 questions in the file of MS MARCO by" in again
     assert f"GPT-4: {QUESTIONS * sum(cells.values()):,} of" in again
     # the notebook compares with the printed cells
     for name in (VARIANT_VARIABLE, REPORT_FOLDER_VARIABLE, "PYTHONHASHSEED", "SOURCE_DATE_EPOCH"):
         monkeypatch.setenv(name, "")
+    # eight questions are not the benchmark, whatever the config says
+    assert str(study.basis) == "replica"
+    assert "8 questions in the file of NQ by BM25, where NQ has 3,610" in study.about()
+    as_large_as_the_benchmarks(study.record / "inputs.json")
+    assert str(study.basis) == "recomputed"
     (folder / "report").mkdir()
     source = project.root() / "notebooks" / "thesis_ch5_attribution.ipynb"
     settings = {"study": str(config), "resamples": 99}
@@ -322,7 +340,7 @@ def test_a_study_that_is_interrupted_goes_on(
     with pytest.raises(FileNotFoundError, match="not recorded"):
         recorded_answers(Study.read(str(config)), ["GPT-4"])
     server = serve(fails(404, b"out of credit"))
-    server.script = [lambda handler: answers(handler, server.requests[-1])] * (
+    server.script = [lambda handler: answers(handler, request_of(handler))] * (
         good + 2
     ) + server.script
     text = config.read_text()
@@ -489,57 +507,33 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
         Study.read("another")
 
 
-class Killed(BaseException):
-    """What a process that is killed amounts to: nobody catches it."""
+def recorded_in(folder: Path) -> dict[str, Any]:
+    """The files of a record, without the time that each answer took, nor what was set aside."""
+    record: dict[str, Any] = files(folder)
+    for name in list(record):
+        if name.endswith(".jsonl"):
+            lines = [json.loads(line) for line in record[name].splitlines()]
+            # Several are asked at a time, and whichever is answered first is written first.
+            for line in lines:
+                line["seconds"] = 0
+                # A record of names or paraphrases has these times too, and so another digest.
+                for file in [file for file in line.get("inputs", {}) if file.endswith(".jsonl")]:
+                    del line["inputs"][file]
+            record[name] = sorted(json.dumps(line, sort_keys=True) for line in lines)
+    return record
 
 
-def test_a_study_that_is_killed_in_every_step_ends_as_one_that_is_not(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed at the draw, before its table is there, and after each fifth line of a record."""
-    sample = THESIS["samples"]["all"] | {"drawn": {"NQ": QUESTIONS}, "rewritten": QUESTIONS}
-    changes: dict[str, Any] = {
-        "records": one_record(experiments={"NQ": ["mixed", "names"]}),
-        "samples": {"all": sample},
-    }
-    code, told = run(config_in(folder, **changes, record="whole", names_by="Llama3"))
-    assert code == 0, told
-    lines: list[int] = []
-    add: Any = vars(answering)["add"]
-    write_files: Any = vars(draw)["write_files"]
-
-    def dying_add(*arguments: Any) -> None:
-        if len(lines) == 5:
-            raise Killed
-        lines.append(1)
-        add(*arguments)
-
-    def dying_write(_files: Any) -> None:
-        monkeypatch.setattr(draw, "write_files", write_files)
-        raise Killed
-
-    shutil.rmtree(folder / "recorded")
-    monkeypatch.setattr(answering, "add", dying_add)
-    monkeypatch.setattr(draw, "write_files", dying_write)
-    config = config_in(folder, **changes, names_by="Llama3")
-    kills = 0
-    while True:
-        lines.clear()
-        try:
-            code, told = run(config)
-        except Killed:
-            kills += 1
-        else:
-            break
-    assert code == 0, told
-    # a list of names, a paraphrase of each passage, an answer of each cell
-    written = 1 + QUESTIONS * DEPTH + QUESTIONS * (6 + 4)
-    assert kills == 1 + (written - 1) // 5
-    study = Study.read(str(config))
-    answered = recorded_answers(study, ["GPT-4"]).drop(columns="seconds", errors="ignore")
-    whole = Study.read(str(config_in(folder, **changes, record="whole", names_by="Llama3")))
-    expected = recorded_answers(whole, ["GPT-4"]).drop(columns="seconds", errors="ignore")
-    pd.testing.assert_frame_equal(answered, expected)
+def test_a_study_that_is_killed_at_every_change_ends_as_one_that_is_not(folder: Path) -> None:
+    sample = THESIS["samples"]["all"] | {"drawn": {"NQ": 3}, "rewritten": 3}
+    sample["folder"] = "out/recorded"
+    asked = one_record(experiments={"NQ": ["mixed", "names"]}, questions=3)
+    changes: dict[str, Any] = {"samples": {"all": sample}, "names_by": "Llama3"}
+    config = config_in(folder, records=asked, record="out/recorded", **changes)
+    study = KilledStudy(folder / "out")
+    # a list of names, a paraphrase of each passage, an answer of each cell; two lines a life
+    written = 1 + 3 * DEPTH + 3 * (6 + 4)
+    command = ["study", "attribution", "--config", str(config)]
+    end_as_uninterrupted(study, command, recorded_in, at_least=written // 2)
 
 
 # --- prompts, word by word ------------------------------------------------------------------------
@@ -671,7 +665,7 @@ class Limited(Server):
         if number % 3:
             self.refused += 1
             return fails(429, b"too many requests", Retry_After=self.asked_pause)(handler)
-        return answers(handler, self.requests[-1])
+        return answers(handler, request_of(handler))
 
 
 def config_of_server(folder: Path, url: str, **model: Any) -> Path:

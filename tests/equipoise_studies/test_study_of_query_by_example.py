@@ -24,6 +24,7 @@ from equipoise_studies.query_by_example.data import text_of
 from equipoise_studies.query_by_example.study import Study
 from equipoise_studies.query_by_example.systems import lexical_scores
 from equipoise_studies.systems.tokenisation import ANALYSERS
+from killed_studies import KilledStudy, end_as_uninterrupted
 from small_berts import small_bert
 
 THESIS = yaml.safe_load(
@@ -241,8 +242,7 @@ def test_what_is_asked_and_not_there_is_named_and_nothing_is_written(
     code, told = run(config, "--dry-run")
     assert code == 0
     assert (
-        "wanted first: tokenizer.json of the checkpoint scibert_scivocab_uncased in --models FOLDER"
-        in told
+        "tokenizer.json and model.safetensors of the checkpoint scibert_scivocab_uncased in" in told
     )
     assert "cite.trec, a TREC run file" in told
     lacking = (
@@ -254,7 +254,7 @@ def test_what_is_asked_and_not_there_is_named_and_nothing_is_written(
     config = config_in(systems=THESIS["systems"], word_pieces=THESIS["word_pieces"], each_task=True)
     code, told = run(config)
     assert code == 2
-    assert "tilde_bert: found not at hand" in told.replace("\n", " ")
+    assert "scibert_scivocab_uncased: found not at hand" in told.replace("\n", " ")
     assert not (config.parent / "work").exists()
     assert not (config.parent / "recorded").exists()
     code, told = run(config_in(collection={"kind": "scidocs", "folder": "nowhere"}))
@@ -338,23 +338,28 @@ def thesis_systems() -> dict[str, Any]:
     return systems
 
 
+def thesis_in(config_in: Callable[..., Path], **changes: Any) -> Path:
+    """The thesis's config at a small size, with checkpoints and run files made on the spot."""
+    pieces = {"BERT-Token": {"tokenizer": "tiny"}, "SciBERT-Token": {"tokenizer": "projected"}}
+    systems = {"systems": thesis_systems()} | changes
+    config = config_in(**({"word_pieces": pieces, "each_task": True} | systems))
+    for name in ("tiny", "projected"):
+        checkpoint_in(config.parent / "models" / name, projection=name == "projected")
+    (config.parent / "runs").mkdir(exist_ok=True)
+    for task in TASKS:
+        rows = []
+        for stem in ("test", "val"):
+            lines = (config.parent / "scidocs" / task / f"{stem}.qrel").read_text().splitlines()
+            rows += [line.split() for line in lines]
+        run_lines = [f"{query} Q0 {document} 1 {level} x\n" for query, _, document, level in rows]
+        (config.parent / "runs" / f"{task}.trec").write_text("".join(run_lines))
+    return config
+
+
 def test_the_chapter_runs_end_to_end_on_a_stand_in_of_scidocs(
     config_in: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pieces = {"BERT-Token": {"tokenizer": "tiny"}, "SciBERT-Token": {"tokenizer": "projected"}}
-    config = config_in(systems=thesis_systems(), word_pieces=pieces, each_task=True)
-    for name in ("tiny", "projected"):
-        checkpoint_in(config.parent / "models" / name, projection=name == "projected")
-    (config.parent / "runs").mkdir()
-    qrels = {
-        task: (config.parent / "scidocs" / task / "test.qrel").read_text().split("\n")
-        for task in TASKS
-    }
-    for task, lines in qrels.items():
-        val = (config.parent / "scidocs" / task / "val.qrel").read_text().split("\n")
-        rows = [line.split() for line in (*lines, *val) if line]
-        run_lines = [f"{query} Q0 {document} 1 {level} x\n" for query, _, document, level in rows]
-        (config.parent / "runs" / f"{task}.trec").write_text("".join(run_lines))
+    config = thesis_in(config_in)
     models = "--models", str(config.parent / "models")
     code, told = run(config, *models)
     assert code == 0, told
@@ -379,12 +384,40 @@ def test_the_chapter_runs_end_to_end_on_a_stand_in_of_scidocs(
     assert not any(table["claims"] for table in found.values())
     # another setting of training is another record: the one that is there is neither taken nor
     # written over
-    systems = study_systems = thesis_systems()
+    systems = thesis_systems()
     systems["tilde_bert"]["training"][0]["epochs"] = 2
-    code, told = run(config_in(systems=study_systems, word_pieces=pieces, each_task=True), *models)
+    code, told = run(thesis_in(config_in, systems=systems), *models)
     assert code == 2, told
     assert "systems" in told
     assert before == {path.name: path.stat().st_mtime_ns for path in study.record.iterdir()}
+
+
+KILLED = ("tilde_scibert", "tildev2_scibert_200", "cross_scibert", "cross_mtft")
+
+
+def test_a_study_that_is_killed_at_every_change_ends_as_one_that_is_not(
+    config_in: Callable[..., Path],
+) -> None:
+    systems = {name: system for name, system in thesis_systems().items() if name in KILLED}
+    # so many steps that weights are kept within a stage, too
+    systems["tilde_scibert"]["training"][0] |= {"epochs": 18}
+    pieces = {"SciBERT-Token": {"tokenizer": "tiny"}}
+    changes = {"word_pieces": pieces, "each_task": False, "record": "out/recorded"}
+    config = thesis_in(config_in, systems=systems, **changes)
+    folder = config.parent / "out"
+    command = ["study", "query_by_example", "--config", str(config)]
+    command += ["--models", str(config.parent / "models"), "--work", str(folder / "work")]
+    study = KilledStudy(folder)
+    end_as_uninterrupted(study, command, recorded_in, at_least=30)
+
+
+def recorded_in(folder: Path) -> dict[str, Any]:
+    """The files of a record, without the time that each took."""
+    record = {path.name: path.read_bytes() for path in folder.iterdir()}
+    settings = json.loads(record["record.json"])
+    for measured in settings["measured"].values():
+        del measured["seconds"]
+    return record | {"record.json": settings}
 
 
 def test_the_replica_runs_end_to_end_on_a_stand_in_of_csfcube(
@@ -474,17 +507,18 @@ def test_a_bad_config_is_refused_by_its_place(
 
 
 def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
-    replica = Study.read("replica")
-    assert replica.basis == "replica"
-    (step,) = record.plan(replica, None, Path("work"))
-    assert step.finished
-    stated = replica.settings()
-    assert set(stated["systems"]) <= set(replica.systems)
-    wanted = {name for column in stated["systems"] for name in replica.columns(column)}
-    assert set(stated["measured"]) == wanted
+    for config in ("replica", "replica_links"):
+        replica = Study.read(config)
+        assert replica.basis == "replica"
+        (step,) = record.plan(replica, None, Path("work"))
+        assert step.finished
+        stated = replica.settings()
+        assert set(stated["systems"]) <= set(replica.systems)
+        wanted = {name for column in stated["systems"] for name in replica.columns(column)}
+        assert set(stated["measured"]) == wanted
     thesis = Study.read("thesis")
     assert thesis.basis == "recomputed"
     rows = printed_table("thesis/table-2.1")["model"]
     assert set(thesis.rows(printed_table("thesis/table-2.1"))) == set(rows)
-    with pytest.raises(InputError, match="replica, thesis"):
+    with pytest.raises(InputError, match="replica, replica_links, thesis"):
         Study.read("another")

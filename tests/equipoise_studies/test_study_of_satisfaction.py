@@ -19,12 +19,15 @@ from equipoise.problems import InputError
 from equipoise_compendium import build, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_studies.config import read_config
-from equipoise_studies.satisfaction import record
+from equipoise_studies.satisfaction import record, words
 from equipoise_studies.satisfaction.annotation import Annotations, items_of
 from equipoise_studies.satisfaction.asking import Reader
 from equipoise_studies.satisfaction.study import Study
+from killed_studies import KilledStudy, end_as_uninterrupted
+from killed_writers import files
 
 FOLDER = project.root() / "data" / "studies" / "satisfaction"
+THESIS = yaml.safe_load((FOLDER / "thesis.yaml").read_text())
 BOOKED, SORRY = "Yes, that is booked for you.", "Sorry, there is nothing."
 TRAINING = {"steps": 2}
 SMALL: dict[str, Any] = {
@@ -59,16 +62,28 @@ SMALL: dict[str, Any] = {
 }
 
 
-def dialogues_in(folder: Path) -> None:
-    """Forty dialogues of six exchanges in either file; every fourth response dissatisfies."""
-    for name, seed in (("one", 1), ("two", 2)):
+def dialogues_in(folder: Path, one: int = 18, two: int = 0, exchanges: int = 6) -> None:
+    """Dialogues of so many exchanges in either file; every fourth response dissatisfies.
+
+    ``one``, ``two``: test samples of each, of the fourth exchange on; 0 for a file without parts.
+    """
+    samples_of_one = exchanges - 3
+    for name, seed, tested in (("one", 1, one), ("two", 2, two)):
         draw, lines = np.random.default_rng(seed), list[str]()
         parts: dict[str, list[str]] = {"valid": [], "test": []}
-        for number in range(40):
-            users = [f"Please book number {number} {turn} {draw.integers(99)}" for turn in range(6)]
-            replies = [SORRY if draw.random() < 0.25 else f"{BOOKED} {turn}" for turn in range(6)]
+        test_dialogues = -(-tested // samples_of_one)
+        for number in range(34 + test_dialogues if tested else 40):
+            # the first has one exchange less for each sample too many
+            too_many = 0 if number else samples_of_one * test_dialogues - tested
+            turns = exchanges - too_many
+            users = [
+                f"Please book number {number} {turn} {draw.integers(99)}" for turn in range(turns)
+            ]
+            replies = [
+                SORRY if draw.random() < 0.25 else f"{BOOKED} {turn}" for turn in range(turns)
+            ]
             rated = ["3", *("2" if SORRY in reply else "4" for reply in replies)]
-            for turn in range(6):
+            for turn in range(turns):
                 lines.append(f"USER\t{users[turn]}\tHotel-Inform\t{rated[turn]},{rated[turn]}")
                 lines.append(f"SYSTEM\t{replies[turn]}\t\t")
             lines += [f"USER\tOVERALL\t\t{rated[-1]},{rated[-1]}", ""]
@@ -76,12 +91,13 @@ def dialogues_in(folder: Path) -> None:
                 *(f"{user}|||{reply}" for user, reply in zip(users, replies, strict=True)),
                 "OVERALL|||",
             ]
-            if number < 12:
-                parts["test" if number < 6 else "valid"].append(f"{pairs!r}\t{[0] * 7!r}\t1")
+            if number < test_dialogues + 6:
+                part = "test" if number < test_dialogues else "valid"
+                parts[part].append(f"{pairs!r}\t{[0] * (turns + 1)!r}\t1")
         (folder / f"{name}.txt").write_text("\n" + "\n".join(lines) + "\n")
-        if name == "one":
-            for part, samples in parts.items():
-                (folder / f"{part}.txt").write_text("\n".join(samples) + "\n")
+        for part, samples in parts.items() if tested else ():
+            stem = part if name == "one" else f"{part}-two"
+            (folder / f"{stem}.txt").write_text("\n".join(samples) + "\n")
     for name, file in (("label", "few-shot"), ("write", "counterfactual")):
         (folder / f"{name}.txt").write_text((FOLDER / f"{file}-prompt.txt").read_text())
 
@@ -91,7 +107,7 @@ def endpoint() -> Iterator[Server]:
     """A model that labels by the last response, and writes the other one."""
 
     def answer(handler: Any) -> None:
-        asked = server.requests[-1]["messages"][0]["content"]
+        asked = vars(handler)["asked"]["messages"][0]["content"]
         last = asked.rpartition("SYSTEM:")[2]
         lost = "Sorry" in last
         if "Label of Example 3 is:" in asked:
@@ -161,6 +177,8 @@ def annotated(folder: Path, command: Callable[..., Result], **changes: Any) -> N
     for names in ({"annotator-1": 0, "annotator-2": 3}, {"adjudicator": 0}):
         result = command(**changes)
         assert result.exit_code == 2, result.output
+        # files to fill in were written, and so were the responses before them
+        assert "nothing was written" not in result.output
         for name, but in names.items():
             for collection in ("MultiWOZ", "SGD"):
                 assert f"{collection}-{name}.csv" in result.output
@@ -203,6 +221,46 @@ def test_responses_are_written_labelled_by_people_and_estimated(
     assert "few-shot, MultiWOZ, Few-shot: 36 of 36 samples" in again.output
 
 
+def test_a_key_is_sent_to_the_endpoint_that_the_config_names_for_it_and_to_no_other(
+    command: Callable[..., Result], endpoint: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdefghij")
+    for variable, sent in (("", None), ("OPENAI_API_KEY", "Bearer sk-0123456789abcdefghij")):
+        endpoint.authorisations.clear()
+        writer = SMALL["writer"] | {"key_variable": variable, "size": 2}
+        record = f"recorded-{variable}"
+        assert command(writer=writer, record=record).exit_code == 2  # people are asked
+        assert set(endpoint.authorisations) == {sent}
+    # one that is named and not there is wanted first
+    monkeypatch.delenv("OPENAI_API_KEY")
+    result = command("--dry-run", writer=writer, record="another")
+    assert "wanted first: a key in the environment variable OPENAI_API_KEY" in result.output
+    assert THESIS["writer"]["key_variable"] == "OPENAI_API_KEY"
+    assert not any("key_variable" in estimator for estimator in THESIS["estimators"].values())
+
+
+def as_large_as_the_thesis(folder: Path) -> dict[str, Any]:
+    """Stand-ins with as many test samples as the thesis's collections, few of them turned."""
+    dialogues_in(folder, one=851, two=924, exchanges=16)
+    parts = {"valid": "valid-two.txt", "test": "test-two.txt"}
+    collections = SMALL["collections"]
+    return {
+        "collections": collections | {"SGD": collections["SGD"] | parts},
+        "writer": SMALL["writer"] | {"size": 18},
+    }
+
+
+def test_a_collection_of_another_size_is_a_replica_whatever_the_config_says(tmp_path: Path) -> None:
+    dialogues_in(tmp_path)
+    study = Study.read(str(config_in(tmp_path, stands_for="thesis")))
+    assert (study.basis, study.data_basis) == ("replica", "replica")
+    assert study.other_data == "18 test samples of MultiWOZ, where the thesis has 851"
+    assert study.other_data in words.of_sources(study)
+    large = as_large_as_the_thesis(tmp_path)
+    study = Study.read(str(config_in(tmp_path, stands_for="thesis", **large)))
+    assert (study.basis, study.data_basis, study.other_data) == ("recomputed", "recomputed", "")
+
+
 def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_thesis(
     tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +273,12 @@ def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_the
             ("mistral", "few-shot", "MistralIF"),
         )
     }
-    changes = {"stands_for": "thesis", "estimators": estimators, "tolerance": 1.0}
+    changes: dict[str, Any] = {
+        "stands_for": "thesis",
+        "estimators": estimators,
+        "tolerance": 1.0,
+    }
+    changes |= as_large_as_the_thesis(tmp_path)
     annotated(tmp_path, command, **changes)
     for name in (VARIANT_VARIABLE, REPORT_FOLDER_VARIABLE, "PYTHONHASHSEED", "SOURCE_DATE_EPOCH"):
         monkeypatch.setenv(name, "")  # which the run sets, and the end of this test takes back
@@ -278,6 +341,57 @@ def test_other_collections_and_responses_of_a_file(
     table.assign(sample="9:9").to_csv(tmp_path / "own.csv", index=False)
     with pytest.raises(ValueError, match="are of no test sample, or of one twice"):
         _ = Study.read(str(tmp_path / "config.yaml")).test_sets
+
+
+def thesis_in(folder: Path, url: str) -> Path:
+    """The thesis's config of which paths and sizes alone differ, for files in a folder."""
+    config: dict[str, Any] = json.loads(json.dumps(THESIS))
+    config["collections"] = SMALL["collections"]
+    config["writer"] |= {"endpoint": url, "size": 2, "annotations": "out/people"}
+    estimators = config["estimators"]
+    estimators["bert"] |= {"model": "bert", "up_sampling": [10, 20], "under_sampling": False}
+    estimators["bert"]["training"] |= {"epochs": 2, "utterance": 8, "length": 32}
+    estimators["hawkes"] |= {"model": "bert", "up_sampling": [1], "under_sampling": False}
+    estimators["hawkes"]["training"] |= {"steps": 2, "length": 32}
+    estimators["zephyr"] |= {"model": "chat", "dialogues": 2}
+    estimators["mistral"] |= {"endpoint": url, "dialogues": 2}
+    for model in (config["writer"], *estimators.values()):
+        model.pop("key_variable", "")  # of a server on this machine
+        model["device"] = "cpu"
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config | {"record": "out/recorded"}))
+    return path
+
+
+def answered_by_people(folder: Path) -> bool:
+    """Fill in every file that people are asked in and have not; whether there was one."""
+    waiting = [path for path in sorted(folder.glob("*.csv")) if ",," in path.read_text()]
+    for path in waiting:
+        fill(path, but=2 if "annotator-2" in path.name else 0)
+    return bool(waiting)
+
+
+def recorded_in(folder: Path) -> dict[str, Any]:
+    """The files of a record, without the time that each took."""
+    record: dict[str, Any] = files(folder)
+    for name in list(record):
+        if name.endswith(".json"):
+            settings = json.loads(record[name])
+            settings.pop("measured", None)
+            record[name] = settings
+    return record
+
+
+def test_a_study_that_is_killed_at_every_change_ends_as_one_that_is_not(
+    tmp_path: Path, endpoint: Server
+) -> None:
+    checkpoints_in(tmp_path / "models")
+    dialogues_in(tmp_path)
+    command = ["study", "satisfaction", "--config", str(thesis_in(tmp_path, endpoint.url))]
+    folder = tmp_path / "out"
+    command += ["--models", str(tmp_path / "models"), "--work", str(folder / "work")]
+    study = KilledStudy(folder, lambda: answered_by_people(folder / "people"))
+    end_as_uninterrupted(study, command, recorded_in, at_least=30)
 
 
 def test_labels_that_are_none_are_refused_by_line(tmp_path: Path) -> None:
@@ -370,16 +484,14 @@ def test_committed_configs_are_read_and_the_replica_is_recorded() -> None:
     assert [step.name for step in steps if not step.finished] == []
 
 
-def test_checkpoints_made_on_the_spot_are_trained_and_asked(
-    tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def checkpoints_in(folder: Path) -> Any:
+    """A BERT and a language model drawn at random; returns their tokeniser."""
     torch = pytest.importorskip(
         "torch", reason="torch is not installed: pip install 'equipoise[models]'"
     )
     transformers = pytest.importorskip("transformers")
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    monkeypatch.undo()
     torch.manual_seed(1)
     words = [
         "[PAD]",
@@ -422,8 +534,17 @@ def test_checkpoints_made_on_the_spot_are_trained_and_asked(
         ),
     }
     for name, network in made.items():
-        network.save_pretrained(tmp_path / "models" / name)
-        tokens.save_pretrained(tmp_path / "models" / name)
+        network.save_pretrained(folder / name)
+        tokens.save_pretrained(folder / name)
+    return tokens
+
+
+def test_checkpoints_made_on_the_spot_are_trained_and_asked(
+    tmp_path: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    tokens = checkpoints_in(tmp_path / "models")
+    torch = pytest.importorskip("torch")
     own = SMALL["estimators"]
     trained = {"about": "x", "model": "bert", "training": {"epochs": 1, "length": 32}}
     estimators = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -15,28 +16,22 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equipoise.problems import plain
-
-COLOURS = ("#0072B2", "#A24400", "#338055", "#C377AA", "#C38811", "#4C80FF", "#441A00", "#3C444C")
-"""Categories, in the order they are used.
-
-Each has a contrast of 3 to 1 on the light and on the dark page, and stays apart from the others for
-those who do not see red or green apart.
-"""
-
-GREY = "#8A8A8A"
-"""What is beside the point but must be seen."""
+from equipoise_compendium.looks import COLOURS as COLOURS
+from equipoise_compendium.looks import GREY as GREY
+from equipoise_compendium.looks import NARROW_ENDING as NARROW_ENDING
+from equipoise_compendium.plots.narrow import narrow as narrow
+from equipoise_compendium.words import plain
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
-def use_style() -> None:
-    """Set the style of every figure that follows."""
+def use_style(colours: Sequence[str] = ()) -> None:
+    """Set the style of every figure that follows; ``colours`` in place of ours."""
     mpl.rcParams.update(
         {
             "axes.axisbelow": True,
             "axes.grid": True,
-            "axes.prop_cycle": cycler(color=COLOURS),
+            "axes.prop_cycle": cycler(color=colours or COLOURS),
             "axes.spines.right": False,
             "axes.spines.top": False,
             "figure.constrained_layout.use": True,

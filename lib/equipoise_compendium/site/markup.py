@@ -24,7 +24,10 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from traitlets.config import Config
 
-from equipoise.problems import plain
+from equipoise_compendium.looks import NARROW_ENDING
+from equipoise_compendium.settings import settings
+from equipoise_compendium.shown import CAPTION
+from equipoise_compendium.words import plain
 
 
 def _words(text: str) -> set[str]:
@@ -34,13 +37,14 @@ def _words(text: str) -> set[str]:
 TEMPLATES = Path(__file__).parent / "templates"
 TAGS = _words(
     "a abbr b blockquote br caption cite code dd del details div dl dt em figcaption figure "
-    "h1 h2 h3 h4 h5 h6 hr i img li mark ol p pre s section small span strong sub summary sup "
-    "table tbody td tfoot th thead tr ul"
+    "h1 h2 h3 h4 h5 h6 hr i img li mark ol p picture pre s section small source span strong sub "
+    "summary sup table tbody td tfoot th thead tr ul"
 )
 _ATTRIBUTES = {
     "*": {"class", "id"},
     "a": {"href", "title", "download"},
     "img": {"alt", "src", "width", "height"},
+    "source": {"media", "srcset", "width", "height"},
     "td": {"colspan", "rowspan"},
     "th": {"scope", "colspan", "rowspan"},
 }
@@ -49,6 +53,8 @@ _REFUSED = re.compile(
     rf"""<(?!/?(?:{"|".join(TAGS)})(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*)?/?>)""", re.IGNORECASE
 )
 _LOCAL = re.compile(r"data:image/[a-z+.-]+;base64,[A-Za-z0-9+/=\s]*|(?!/)[\w./%-]+")
+_NARROW_PAGE = "(max-width: 50rem)"
+"""The pages on which a figure is shown as it is drawn for a phone."""
 _TABLE_ENDINGS = {"csv": "CSV", "md": "Markdown"}
 _FIGURE_ENDINGS = {"svg": "SVG", "png": "PNG", "csv": "Values as CSV"}
 # Of the forms of an output, the first of these is shown.
@@ -71,12 +77,6 @@ _MATHML_ATTRIBUTES = _words(
     "separator stretchy style symmetric width"
 )
 _CONVERTER = math_core.LatexToMathML()
-# The group is the name of a function or quantity, not a product of letters. Text and commands are
-# matched without it, so that they stay as they are.
-_NAME = re.compile(
-    r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
-    r"(?<![A-Za-z])(?!ijk)([A-Za-z]{3,}|[A-Z]{2}|wc|pw|uc)(?![A-Za-z])"
-)
 
 
 # --- what may pass --------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ _NAME = re.compile(
 
 def _address(_: str, name: str, value: str) -> str | None:
     """An attribute as it may stand, or None: images lie in the page or beside it."""
-    if name == "src":
+    if name in ("src", "srcset"):
         return value if _LOCAL.fullmatch(value) else None
     if name == "href":
         # Browsers drop white space in addresses, and read a backslash as a slash: such a link
@@ -117,7 +117,7 @@ def clean(markup: object) -> str:
 def formula(tex: str, *, block: bool = True) -> Markup:
     """A formula as MathML, names upright; one that cannot be converted is shown as written."""
     try:
-        mathml = _CONVERTER.convert_with_local_state(_NAME.sub(_upright, tex), displaystyle=block)
+        mathml = _CONVERTER.convert_with_local_state(_name().sub(_upright, tex), displaystyle=block)
     except math_core.LatexError:
         return Markup('<code class="tex-error">{}</code>').format(tex)
     # A formula can carry links and styles, so what it has become is cleaned as well.
@@ -128,6 +128,20 @@ def formula(tex: str, *, block: bool = True) -> Markup:
         filter_style_properties={"color", "text-align", "padding-left", "padding-right"},
     )
     return Markup(cleaned)  # noqa: S704 - it is clean
+
+
+def _name() -> re.Pattern[str]:
+    """Matches a function or quantity in a formula as its group, and text and commands without it.
+
+    A compendium says which short words are quantities, and which longer ones products of letters.
+    """
+    quantities = "".join(f"|{re.escape(name)}" for name in settings().quantities)
+    products = "|".join(map(re.escape, settings().products))
+    no_product = f"(?!{products})" if products else ""
+    return re.compile(
+        r"\\(?:text|math[a-z]+|operatorname|begin|end)\*?\{[^}]*\}|\\[A-Za-z]+|"
+        rf"(?<![A-Za-z]){no_product}([A-Za-z]{{3,}}|[A-Z]{{2}}{quantities})(?![A-Za-z])"
+    )
 
 
 def _upright(match: re.Match[str]) -> str:
@@ -184,16 +198,32 @@ def _links(report: Path, kind: str, slug: str, endings: Mapping[str, str], code:
     return f'<p class="downloads">{" · ".join(links)}</p>'
 
 
+def _size(svg: str) -> str:
+    """The attributes of the size that an SVG names, in pixels."""
+    size = re.search(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    if not size:
+        return ""
+    # A point is 1/72 of an inch, a pixel of a page 1/96.
+    width = float(size[1]) * 4 / 3
+    height = float(size[2]) * 4 / 3
+    return f' width="{width:.0f}" height="{height:.0f}"'
+
+
 def image(source: str, svg: str, alt: str) -> str:
     """An image of a figure, with the size that its SVG names; ``alt`` is escaped."""
-    size = re.search(r'<svg\b[^>]*?\bwidth="([\d.]+)pt" height="([\d.]+)pt"', svg)
-    attributes = ""
-    if size:
-        # A point is 1/72 of an inch, a pixel of a page 1/96.
-        width = float(size[1]) * 4 / 3
-        height = float(size[2]) * 4 / 3
-        attributes = f' width="{width:.0f}" height="{height:.0f}"'
-    return f'<img src="{source}" alt="{html.escape(alt)}"{attributes}>'
+    return f'<img src="{source}" alt="{html.escape(alt)}"{_size(svg)}>'
+
+
+def picture(source: str, file: Path, alt: str) -> str:
+    """A figure that lies in a file, as it is drawn for a phone where the page is narrow."""
+    wide = image(source, file.read_text(encoding="utf-8"), alt)
+    narrow_file = file.with_suffix(NARROW_ENDING)
+    if not narrow_file.is_file():
+        return wide
+    narrow_source = source.removesuffix(".svg") + NARROW_ENDING
+    size = _size(narrow_file.read_text(encoding="utf-8"))
+    narrow = f'<source media="{_NARROW_PAGE}" srcset="{narrow_source}"{size}>'
+    return f"<picture>{narrow}{wide}</picture>"
 
 
 def _figure(
@@ -204,7 +234,8 @@ def _figure(
     caption = forms.get("text/plain", "")
     if slug:
         source = f"../{quote(report.name)}/figures/{slug}.svg"
-        linked = f'<a href="{source}">{image(source, svg, alt or caption)}</a>'
+        file = report / "figures" / f"{slug}.svg"
+        linked = f'<a href="{source}">{picture(source, file, alt or caption)}</a>'
         attributes = f' id="{anchor}"'
     else:
         encoded = base64.b64encode(svg.encode()).decode()
@@ -283,10 +314,15 @@ def _shown(
 def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.NotebookNode:
     """A notebook whose figures and tables point to their code, and to their files in the report."""
     # A file is found by its content: an output does not say which file it has become.
-    figures = _slugs_by_text((report / "figures").glob("*.svg"))
+    drawings = (report / "figures").glob("*.svg")
+    figures = _slugs_by_text(path for path in drawings if not path.name.endswith(NARROW_ENDING))
     tables = _slugs_by_text((report / "tables").glob("*.md"))
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):
+        if cell.cell_type != "code":
+            continue
+        # A page has the caption in its figure, and so not once more behind it.
+        cell.outputs = [output for output in cell.outputs if output.get("metadata") != CAPTION]
+        for output in cell.outputs:
             if output.get("data"):
                 output["data"] = _shown(cell, output, report, figures, tables)
     return notebook

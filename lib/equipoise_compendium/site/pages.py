@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,25 +24,21 @@ import pandas as pd
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from equipoise import catalogue
-from equipoise.declare import written
-from equipoise.problems import plain
 from equipoise_compendium import claims, project
+from equipoise_compendium.claim_marks import LEGEND, mark
 from equipoise_compendium.ledger import STATUS_MEANINGS, Ledger, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.provenance import MANIFEST, read_manifest
-from equipoise_compendium.site import explore
-from equipoise_compendium.site.markup import TEMPLATES, body, formula, headings, image, prose
+from equipoise_compendium.settings import bibliography, settings
+from equipoise_compendium.site import search, works
+from equipoise_compendium.site.added import Page, added_pages, folders, script
+from equipoise_compendium.site.markup import TEMPLATES, body, formula, headings, picture, prose
 from equipoise_compendium.site.tables import framed
 from equipoise_compendium.staging import move, staging
+from equipoise_compendium.words import plain
 
-GUIDES = ("start", "conversations", "runs", "answers", "orders", "compare", "studies", "fork")
-"""The pages of the guide in their order, each a Markdown file of ``guide/``."""
-PICTURE = ("gfrc2", "figure-4")
-"""The figure of the first page."""
 VARIANTS = "variants.html"
 """The page of what a reader has built with other parameters, which no committed report has."""
-SPELLINGS = ("ANOVA", "BM25", "GFR", "GFRC", "MD1", "RBO", "TILDE", "TILDEv2")
 LETTERS = {
     "exact": "=",
     "explained": "≈",
@@ -80,7 +76,7 @@ class Reports:
     """What lies in ``reports/``: executed notebooks, the ledger, claims and findings."""
 
     notebooks: Mapping[str, Notebook]
-    references: Mapping[str, str] = field(default_factory=catalogue.references)
+    references: Mapping[str, str] = field(default_factory=bibliography)
 
     @cached_property
     def ledger(self) -> pd.DataFrame:
@@ -99,15 +95,14 @@ class Reports:
         return claims.read(path) if path.is_file() else []
 
     @cached_property
-    def findings(self) -> list[tuple[str, list[tuple[Any, Any]]]]:
-        """What was found, by section: the first sentence of each entry, and the rest."""
+    def findings(self) -> list[tuple[str, list[Finding]]]:
+        """What was found, by section."""
         path = project.root() / "reports" / "findings.md"
         return finding_sections(path.read_text(encoding="utf-8")) if path.is_file() else []
 
     def title(self, key: str) -> str:
-        """Title of the work with a key of the bibliography, without its braces."""
-        match = re.search(r"^\s*title = \{(.*)\},$", self.references.get(key, ""), re.MULTILINE)
-        return re.sub(r"[{}]", "", match[1]) if match else ""
+        """Title of the work with a key of the bibliography."""
+        return works.field_of(self.references.get(key, ""), "title")
 
     def artefacts(self, name: str) -> pd.DataFrame:
         """The tables and figures that a notebook regenerates, as rows of the ledger."""
@@ -142,8 +137,20 @@ class Reports:
         return groups
 
 
-def finding_sections(text: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
-    """The sections of ``findings.md``: title, then the bold sentence and the rest of each entry."""
+@dataclass(frozen=True)
+class Finding:
+    """A finding: the sentence that states it, what is said of it, and the claim it leads to.
+
+    ``claim`` is the anchor of that claim on its page, empty where the finding leads to none.
+    """
+
+    sentence: Markup
+    text: Markup
+    claim: str
+
+
+def finding_sections(text: str) -> list[tuple[str, list[Finding]]]:
+    """The sections of ``findings.md``: title, and entries that begin with a bold sentence."""
     sections = []
     for part in re.split("^## ", text, flags=re.MULTILINE)[1:]:
         title, _, list_text = part.partition("\n")
@@ -152,19 +159,39 @@ def finding_sections(text: str) -> list[tuple[str, list[tuple[Any, Any]]]]:
         for first, rest in re.findall(r"^- \*\*(.+?)\*\*(.+)$", list_text, re.MULTILINE):
             sentence = Markup(prose(first).strip()[3:-4])  # noqa: S704 - prose() cleans
             rest_text = rest.lstrip(" ,")
-            entries.append((sentence, prose(rest_text[:1].upper() + rest_text[1:])))
+            claim = re.search(r"\(claims\.html#(claim-[^)]+)\)", rest)
+            anchor = claim[1] if claim else ""
+            told = prose(rest_text[:1].upper() + rest_text[1:])
+            entries.append(Finding(sentence, told, anchor))
         if entries:
             sections.append((title, entries))
     return sections
 
 
+def guide_file(name: str) -> Path:
+    """A page of the guide in Markdown: the compendium's own, or ours."""
+    places = [Path(__file__).parent / "guide"]
+    if settings().guides:
+        places.insert(0, project.root() / settings().guides)
+    for folder in places:
+        if (folder / f"{name}.md").is_file():
+            return folder / f"{name}.md"
+    raise FileNotFoundError(
+        f"data/compendium.toml: guide has {name}, but no file {name}.md is in "
+        f"{settings().guides or 'the folder that guides would name'}, and ours is recompute.md"
+    )
+
+
 def guides() -> dict[str, tuple[str, str]]:
     """Title and Markdown of every page of the guide, by the name of its page."""
     by_page = {}
-    for name in GUIDES:
-        text = (Path(__file__).parent / "guide" / f"{name}.md").read_text(encoding="utf-8")
+    for name in settings().guide:
+        text = guide_file(name).read_text(encoding="utf-8")
         title = text.partition("\n")[0].lstrip("# ")
-        by_page[f"guide-{name}"] = title, re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text)
+        # Links of a file in the repository lead to the same places on the site.
+        text = re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text)
+        text = re.sub(r"\]\((?:\.\./)+reports/site/", "](", text)
+        by_page[f"guide-{name}"] = title, text
     return by_page
 
 
@@ -173,7 +200,7 @@ def guides() -> dict[str, tuple[str, str]]:
 
 def in_words(identifier: str) -> str:
     """An identifier in words, with names and numbers as they are written."""
-    spelling = {name.lower(): name for name in SPELLINGS}
+    spelling = {name.lower(): name for name in settings().spellings}
     text = re.sub(r"(?<=\d)_(?=\d{3})", "", identifier)
     text = re.sub(r"\[(.*)\]", r", \1", text).replace("_", " ")
     text = re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", text)
@@ -215,19 +242,19 @@ def _style() -> bytes:
 # --- parts of pages -------------------------------------------------------------------------------
 
 
-def _performance() -> dict[str, list[tuple[str, str, str]]]:
-    """What the kept benchmark run measured, by topic: the benchmark, of what, and the ratio."""
+def _performance() -> dict[str, list[tuple[str, list[str]]]]:
+    """What the kept benchmark run measured, by topic: the benchmark, and its ratios in words."""
     path = project.root() / "data" / "outputs" / "benchmarks.json"
     if not path.is_file():
         return {}
     ratios_by_test: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
-    topics: dict[str, list[tuple[str, str, str]]] = {}
+    topics: dict[str, list[tuple[str, list[str]]]] = {}
     for name, ratios in sorted(ratios_by_test.items()):
         module, _, test = name.partition("::")
         topic = in_words(Path(module).stem.removeprefix("bench_"))
         benchmark = in_words(test.removeprefix("test_"))
         rows = topics.setdefault(topic, [])
-        rows += [(benchmark, measured, f"{ratio:g}") for measured, ratio in ratios.items()]
+        rows.append((benchmark, [f"{ratio:g} {measured}" for measured, ratio in ratios.items()]))
     return topics
 
 
@@ -258,44 +285,47 @@ def _variants() -> list[tuple[str, str, dict[str, Any]]]:
 
 def _picture(ledger: pd.DataFrame) -> dict[str, Any]:
     """The figure of the first page; empty where it has not been made."""
-    paper, artefact = PICTURE
+    wanted = settings().picture
+    if wanted is None:
+        return {}
+    paper, _, artefact = wanted.artefact.partition("/")
     of_picture = (ledger["paper"] == paper) & (ledger["artefact"] == artefact)
     rows = ledger[of_picture & (ledger["notebook"] != "")]
     if rows.empty:
         return {}
     row = rows.iloc[0]
     source = next(file for file in row["files"].split() if file.endswith(".svg"))
-    svg = (project.root() / "reports" / source).read_text(encoding="utf-8")
+    file = project.root() / "reports" / source
     caption = f"{paper}, {row['label']}"
-    picture = image(f"../{quote(source)}", svg, f"{caption}: {row['title']}")
+    drawn = picture(f"../{quote(source)}", file, f"{caption}: {row['title']}")
     return {
-        "image": Markup(picture),  # noqa: S704 - image() escapes
-        "caption": caption,
+        "image": Markup(drawn),  # noqa: S704 - picture() escapes
+        "caption": f"{caption}: {wanted.caption}" if wanted.caption else caption,
         "page": row["notebook"],
         "anchor": row["anchor"],
+        "moves": wanted.page,
     }
 
 
-def _things_to_find(reports: Reports) -> dict[str, list[tuple[str, str, str]]]:
-    """What a reader may look for, by kind: address, name, and what it is."""
+def _things_to_find(
+    reports: Reports, site: _Pages, added: Sequence[Page]
+) -> dict[str, list[search.Part]]:
+    """What a reader may look for, by kind: what has a name, and the parts of every page."""
     artefacts = []
     for row in reports.ledger[reports.ledger["notebook"] != ""].itertuples():
         address = f"{row.notebook}.html#{row.anchor}"
-        artefacts.append((address, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
+        about = f"{row.title} ({row.status})"
+        artefacts.append(search.Part(address, f"{row.paper}, {row.label}", about))
     judged = []
     for claim in reports.claims:
         address = f"claims.html#claim-{claim['paper']}-{claim['name']}"
         about = f"({claim['verdict']}; {claim['paper']}, {claim['artefact']})"
-        judged.append((address, claim["claim"], about))
-    books = []
-    for group, entries in reports.by_paper():
-        books += [(f"{name}.html", title, group) for name, title in entries]
-    measures = [(f"measures.html#{m.anchor}", m.name, m.meaning) for m in catalogue.MEASURES]
+        judged.append(search.Part(address, claim["claim"], about, claim["quote"].lower()))
+    entries_of_added = {page.title: list(page.entries) for page in added if page.entries}
     return {
-        "Measures": measures,
+        **entries_of_added,
         "Tables and figures": artefacts,
-        "Notebooks": books,
-        "Guide": [(f"{name}.html", title, "") for name, (title, _) in guides().items()],
+        "Pages": search.text_parts(site.files, site.titles),
         "Claims": judged,
     }
 
@@ -304,7 +334,7 @@ def _things_to_find(reports: Reports) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def _environment() -> jinja2.Environment:
-    loader = jinja2.FileSystemLoader(TEMPLATES / "site")
+    loader = jinja2.FileSystemLoader([TEMPLATES / "site", *folders()])
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined
     )
@@ -315,26 +345,44 @@ def _environment() -> jinja2.Environment:
         "headings": headings,
         "symbol": symbol,
         "work": work,
-        "written": written,
+        "written": repr,
     }
     return environment
+
+
+def _claim_mark(claim: Mapping[str, Any]) -> Markup:
+    """The drawing of a claim's number."""
+    return Markup(mark(claim))  # noqa: S704 - mark() escapes
 
 
 class _Pages:
     """Pages made so far, by file name."""
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(
+        self, reports: Reports, added: Sequence[Page], about: Sequence[tuple[str, str]]
+    ) -> None:
         self.files = {"assets/style.css": _style()}
+        self.titles: dict[str, str] = {}
+        copy_script, copy_digest = script(TEMPLATES / "site" / "copy.js")
         self._environment = _environment()
         self._environment.globals |= {
-            "explored": ["explore"] if explore.REPORT in reports.notebooks else [],
+            "about_pages": about,
+            "added": [page.name for page in added],
+            "compendium": settings(),
             "guides": [(name, title) for name, (title, _) in guides().items()],
             "bases": claims.BASES,
+            "copy_digest": copy_digest,
+            "copy_script": copy_script,
             "judgements": claims.VERDICTS,
+            "legend": LEGEND,
             "letters": LETTERS,
+            "criterion": claims.criterion_in_words,
+            "interval": claims.interval_in_words,
+            "mark": _claim_mark,
             "meanings": STATUS_MEANINGS,
             "notebooks": reports.notebooks,
             "verdicts": verdicts,
+            "version": works.version(),
         }
 
     def add(self, template: str, name: str, title: str, **values: Any) -> None:
@@ -343,15 +391,58 @@ class _Pages:
         text = framed(page.render(here=name, title=title, **values))
         lines = [line.rstrip() for line in text.splitlines()]
         self.files[f"{name}.html"] = ("\n".join(lines) + "\n").encode()
+        self.titles[f"{name}.html"] = title
 
 
-def _add_index(site: _Pages, reports: Reports) -> None:
+def _leads(reports: Reports) -> list[tuple[Finding, dict[str, Any]]]:
+    """The findings that lead to a claim, each with that claim: they are told unfolded."""
+    by_anchor = {f"claim-{claim['paper']}-{claim['name']}": claim for claim in reports.claims}
+    leads = []
+    for _, findings in reports.findings:
+        leads += [
+            (finding, by_anchor[finding.claim])
+            for finding in findings
+            if finding.claim in by_anchor
+        ]
+    return leads
+
+
+def _homes(reports: Reports) -> dict[tuple[str, str], str]:
+    """The notebook of each artefact; a claim of ours may be judged in another."""
+    ledger = reports.ledger
+    return dict(
+        zip(zip(ledger["paper"], ledger["artefact"], strict=True), ledger["notebook"], strict=True)
+    )
+
+
+def _by_chapter(reports: Reports) -> list[tuple[str, str, dict[str, list[Any]]]]:
+    """The artefacts of each paper: its name, its title, and rows of the ledger by chapter."""
     papers = []
     for paper, rows in reports.ledger.groupby("paper", sort=False):
         chapters = {}
         for chapter, artefacts in rows.groupby("chapter", sort=False):
-            chapters[chapter] = artefacts.to_dict("records")
-        papers.append((paper, reports.title(str(paper)), chapters))
+            chapters[str(chapter)] = artefacts.to_dict("records")
+        papers.append((str(paper), reports.title(str(paper)), chapters))
+    return papers
+
+
+def _add_artefacts(site: _Pages, reports: Reports) -> None:
+    of_other_data = []
+    replicas = reports.ledger[reports.ledger["status"] == "replica"]
+    for (paper, data), rows in replicas.groupby(["paper", "data"], sort=False):
+        of_other_data.append((paper, data, rows.to_dict("records")))
+    short_of = reports.ledger["status"].isin(["differing", "kept", "absent"])
+    site.add(
+        "artefacts",
+        "artefacts",
+        "Tables and figures",
+        papers=_by_chapter(reports),
+        replicas=of_other_data,
+        others=reports.ledger[short_of].to_dict("records"),
+    )
+
+
+def _add_index(site: _Pages, reports: Reports) -> None:
     answers = {}
     for name in reports.notebooks:
         manifest = read_manifest(project.root() / "reports" / name) or {}
@@ -359,10 +450,16 @@ def _add_index(site: _Pages, reports: Reports) -> None:
     site.add(
         "contents",
         "index",
-        "Equipoise",
+        settings().name,
+        lead=settings().lead.format(artefacts=len(reports.ledger)),
         ledger=reports.ledger.to_dict("records"),
-        papers=papers,
+        papers=_by_chapter(reports),
+        works=[
+            works.work_of(paper, reports.references.get(paper, ""))
+            for paper in reports.ledger["paper"].unique()
+        ],
         findings=reports.findings,
+        leads=_leads(reports),
         picture=_picture(reports.ledger),
         sentences=claims.by_sentence(reports.claims),
         notebook_menu=reports.by_paper(),
@@ -383,50 +480,56 @@ def _add_notebooks(site: _Pages, reports: Reports) -> None:
         )
 
 
-def _add_measures(site: _Pages, references: Mapping[str, str]) -> None:
-    cited: set[str] = set()
-    for measure in catalogue.MEASURES:
-        cited.update(measure.sources)
-    site.add(
-        "measures",
-        "measures",
-        "Measures",
-        measures=catalogue.MEASURES,
-        references=[(key, entry) for key, entry in references.items() if key in cited],
-    )
-
-
 def pages() -> dict[str, bytes]:
     """Every file of the site by its path below ``reports/site``; empty without any report."""
     reports = Reports(reported())
     if not reports.notebooks:
         return {}
-    site = _Pages(reports)
+    added = added_pages(reports.notebooks)
+    promises, performance = _promises(), _performance()
+    about = [("artefacts", "Tables and figures"), ("data", "Data")]
+    if promises:
+        about.append(("reliability", "Reliability"))
+    if performance:
+        about.append(("performance", "Performance"))
+    about.append(("cite", "Cite"))
+    site = _Pages(reports, added, about)
     _add_index(site, reports)
+    _add_artefacts(site, reports)
     site.add(
         "claims",
         "claims",
         "Claims",
         claims=reports.claims,
+        sentences=claims.by_sentence(reports.claims),
         kinds=claims.KINDS,
         about=claims.ABOUT,
         chance=claims.by_chance(reports.claims),
+        home=_homes(reports),
     )
     _add_notebooks(site, reports)
-    _add_measures(site, reports.references)
-    explored = explore.values() if explore.REPORT in reports.notebooks else {}
-    if explored:
-        site.add("explore", "explore", "Explore", report=explore.REPORT, **explored)
-    site.add("performance", "performance", "Performance", topics=_performance())
-    site.add("reliability", "reliability", "Reliability", topics=_promises())
+    for page in added:
+        site.add(page.name, page.name, page.title, **page.values)
+    if performance:
+        site.add("performance", "performance", "Performance", topics=performance)
+    if promises:
+        site.add("reliability", "reliability", "Reliability", topics=promises)
     data_readme = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
     site.add("document", "data", "Data", body=prose(data_readme))
     for name, (title, text) in guides().items():
         site.add("document", name, title, body=prose(text))
     site.add("variants", "variants", "Variants", variants=_variants())
-    script, policy = explore.script("find")
-    found = _things_to_find(reports)
-    site.add("find", "find", "Find", found=found, script=script, policy=policy)
+    paper_keys = reports.ledger["paper"].unique()
+    site.add(
+        "cite",
+        "cite",
+        "Cite",
+        software=works.software(),
+        papers=works.papers(paper_keys, reports.references),
+    )
+    text, digest = script(TEMPLATES / "site" / "find.js")
+    entries = _things_to_find(reports, site, added)
+    site.add("find", "find", "Find", found=entries, script=text, digest=digest)
     return dict(sorted(site.files.items()))
 
 

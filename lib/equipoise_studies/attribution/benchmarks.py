@@ -22,6 +22,9 @@ from equipoise_studies.recording import digest
 BUILT_IN = {"NQ": "nqoracle", "NQ-UTD": "NQ-UTD of cocktail"}
 """Benchmarks that are at hand, and where they come from."""
 
+QUESTIONS_IN_FILES = {"NQ": 3610, "MS MARCO": 101_093}
+"""Questions of DPR's test part of Natural Questions, and of the dev part of MS MARCO QA 2.1."""
+
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
@@ -32,6 +35,7 @@ class Benchmark:
     ``rewritten``: the same ids, as a model rewrote them; empty where that is still to be done.
     ``retrieved``: where retrievers have run already, by retriever and question the relevant
     passage and then the others; ``places``: likewise, from 0, where the relevant one stood.
+    ``listed``: how many questions the file of each retriever holds, usable or not.
     """
 
     name: str
@@ -40,6 +44,7 @@ class Benchmark:
     rewritten: dict[str, str]
     retrieved: Mapping[str, Mapping[str, list[str]]] = field(default_factory=dict)
     places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    listed: Mapping[str, int] = field(default_factory=dict)
 
     def questions_of(self, retriever: str) -> pd.DataFrame:
         """The questions that can be asked with what a retriever found."""
@@ -160,10 +165,13 @@ def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> 
     passages: dict[str, str] = {}
     retrieved: dict[str, dict[str, list[str]]] = {}
     places: dict[str, dict[str, int]] = {}
+    listed: dict[str, int] = {}
     for retriever, path in files.items():
         retrieved[retriever] = {}
         places[retriever] = {}
-        for line in _read_lists(path, FORMS[form]):
+        lines = _read_lists(path, FORMS[form])
+        listed[retriever] = len(lines)
+        for line in lines:
             texts.setdefault(line.question, line.text)
             gold.setdefault(line.question, line.gold)
             first_passages = line.passages[:depth]
@@ -185,7 +193,7 @@ def given_lists(name: str, files: Mapping[str, Path], form: str, depth: int) -> 
     questions = pd.DataFrame({"question": usable})
     questions["text"] = [texts[question] for question in usable]
     questions["gold"] = [gold[question] for question in usable]
-    return Benchmark(name, questions, passages, {}, retrieved, places)
+    return Benchmark(name, questions, passages, {}, retrieved, places, listed)
 
 
 def _read_lists(path: Path, form: Form) -> list[ListedQuestion]:

@@ -184,6 +184,38 @@ def tables_of(answers: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return tables
 
 
+SHOWN = {
+    "modes": ("Human and LLM, true or exchanged", "5.1 to 5.3, 5.6, 5.10 to 5.13"),
+    "mixed": ("Human and LLM, on texts of one author", "5.4, 5.5, 5.15"),
+    "same label": ("Human or LLM on all passages", "5.14, 5.15"),
+    "names": ("names and AI, on texts of one author", "5.7, 5.8"),
+    "retrievers": ("names and AI, other retrievers", "5.9"),
+    "documents": ("names and AI, other numbers of passages", "Figure 5.9"),
+    "placebo": ("Birch and Maple, archives that say nothing of authors", "none: ours"),
+}
+"""What passages are labelled in each experiment, and the tables of the thesis that are of it."""
+
+
+def design_table(answers: pd.DataFrame, benchmarks: Sequence[str]) -> pd.DataFrame:
+    """What was asked: each experiment's labels, its tables, and of how many questions it is.
+
+    ``answers``: as of `with_experiments`. Questions of a benchmark are those of the model that was
+    asked most.
+    """
+    rows = []
+    labelled = answers[answers["labels"] != "none"]
+    for name in recorded_experiments(labelled):
+        labels, tables = SHOWN.get(name, (f"{name}, of a set of labels", "none: ours"))
+        row: dict[str, object] = {"experiment": name, "labels": labels, "tables": tables}
+        asked = of_experiment(labelled, name)
+        counts = asked.groupby(["benchmark", "model"])["question"].nunique()
+        most = counts.groupby("benchmark").max()
+        for benchmark in benchmarks:
+            row[f"questions of {benchmark}"] = most.get(benchmark, 0)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
 # --- passages -------------------------------------------------------------------------------------
 
 

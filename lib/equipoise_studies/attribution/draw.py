@@ -110,7 +110,7 @@ def draw(study: Study, sample: Sample, models: Path) -> None:
 
     rows = []
     places = []
-    counts = {}
+    counts: dict[str, dict[str, Any]] = {}
     for name, n_questions in sample.drawn.items():
         benchmark = benchmarks[name]
         order = stable_generator(study.seed, name).permutation(len(benchmark.questions))
@@ -129,6 +129,8 @@ def draw(study: Study, sample: Sample, models: Path) -> None:
             "drawn": n_questions,
             "passages": len(benchmark.passages),
         }
+        if benchmark.listed:
+            counts[name]["in files"] = dict(benchmark.listed)
 
     packages = ["numpy", "scikit-learn"]
     if weights:
@@ -139,12 +141,14 @@ def draw(study: Study, sample: Sample, models: Path) -> None:
     )
     settings["inputs"] = upstream_files | own_files(study, sample)
     settings["longest passage, words"] = longest
-    tables = {sample.folder / "inputs.csv": pd.DataFrame(rows, columns=design.INPUTS)}
+    tables = {}
     if study.placed == "as retrieved":
         settings["placed"] = study.placed
         tables[sample.folder / design.PLACES] = pd.DataFrame(
             places, columns=["benchmark", "retriever", "question", "place"]
         )
+    # Last: where it is, the questions are drawn.
+    tables[sample.folder / "inputs.csv"] = pd.DataFrame(rows, columns=design.INPUTS)
     state(sample.folder / "inputs.json", settings)
     write_files(tables)
 
@@ -166,8 +170,8 @@ def _rankers(models: Path, searched: set[str]) -> tuple[dict[str, Ranker], dict[
     sparse_model = load_model(models / ENCODERS["SPLADE-tiny"], "masked-lm")
 
     def dense(texts: list[str], passages: dict[str, str]) -> Iterable[Any]:
-        questions = rankers.token_vectors(dense_model, texts)
-        documents = rankers.token_vectors(dense_model, list(passages.values()))
+        questions = rankers.text_vectors(dense_model, texts)
+        documents = rankers.text_vectors(dense_model, list(passages.values()))
         return rankers.dense_scores(questions, documents)
 
     def sparse(texts: list[str], passages: dict[str, str]) -> Iterable[Any]:

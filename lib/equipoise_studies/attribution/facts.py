@@ -9,9 +9,12 @@ import pandas as pd
 
 from equipoise_compendium import facts
 from equipoise_studies.attribution import benchmarks
+from equipoise_studies.attribution.public_answers import make_large_models, make_support
 
 QUESTIONS = "questions.csv"
 PASSAGES = "passages.csv"
+LARGE_MODELS = "large_models.parquet"
+SUPPORT = "support.csv"
 
 
 def make_questions() -> pd.DataFrame:
@@ -38,7 +41,12 @@ def make_passages() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-TABLES: dict[str, facts.MakeTable] = {QUESTIONS: make_questions, PASSAGES: make_passages}
+TABLES: dict[str, facts.MakeTable] = {
+    QUESTIONS: make_questions,
+    PASSAGES: make_passages,
+    LARGE_MODELS: make_large_models,
+    SUPPORT: make_support,
+}
 """The fact tables, and what makes each of them from the upstream files."""
 
 

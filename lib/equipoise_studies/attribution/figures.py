@@ -9,8 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from equipoise.arrays import Floats
-from equipoise_compendium.plots import COLOURS, GREY, look
+from equipoise_compendium.plots import COLOURS, GREY, look, note
 
 _RELEVANT, _NONRELEVANT = "#dbe9f6", "#f1f1f1"
 _LABELLED, _PLAIN = "#f5c45e", "white"
@@ -53,37 +52,38 @@ def modes_panel(ax: Axes, documents: pd.DataFrame) -> Axes:
     return ax
 
 
-def _with_intervals(
-    ax: Axes, axis: str, places: Floats, group_rows: pd.DataFrame, number: int
-) -> None:
-    """Draw the values of a group at their places, with intervals along one axis, in its colour."""
-    values = group_rows["value"]
-    lengths = np.abs(group_rows[["low", "high"]].to_numpy().T - values.to_numpy())
-    style: dict[str, Any] = {"linestyle": "none", "capsize": 3, **look(number)}
-    style["label"] = str(group_rows["group"].iloc[0])
-    if axis == "x":
-        ax.errorbar(values, places, xerr=lengths, **style)
-    else:
-        ax.errorbar(places, values, yerr=lengths, **style)
-
-
 def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
-    """Draw values with their intervals under each other, the line of zero and the printed range.
+    """Draw values with their intervals under each other, group by group, and the line of zero.
 
     ``table`` (columns name, value, low, high, group, printed low, printed mean, printed high): from
-    top to bottom; groups have a colour and a marker each. ``label``: of the x axis.
+    top to bottom; the name of a group stands above its rows, and the printed range behind each.
+    ``label``: of the x axis.
     """
-    places = -np.arange(len(table), dtype=np.float64)
-    ax.axvline(0, color="#444444", lw=1)
+    places: list[float] = []
+    place = 0.0
+    for group, rows in table.groupby("group", sort=False):
+        ax.text(
+            0, place, str(group), transform=ax.get_yaxis_transform(), weight="bold", va="center"
+        )
+        places += [place - 1 - number for number in range(len(rows))]
+        place -= len(rows) + 1.4
+
+    by_group = table.groupby("group", sort=False).ngroup().sort_values(kind="stable").index
+    table = table.loc[by_group]
+    at = np.array(places)
     columns = ["printed low", "printed mean", "printed high"]
     low, mean, high = table[columns].to_numpy(dtype=np.float64).T
-    ax.barh(places, high - low, 1, low, color="#dddddd", label="range of the printed scores")
-    ax.scatter(mean, places, marker="|", s=120, color="#444444", label="mean of the printed scores")
-    for number, group in enumerate(table["group"].drop_duplicates()):
-        in_group = (table["group"] == group).to_numpy()
-        _with_intervals(ax, "x", places[in_group], table[in_group], number)
-    ax.set_yticks(places, table["name"])
-    ax.set_ylim(-len(table) + 0.3, 0.7)
+    ax.axvline(0, color="#444444", lw=1)
+    ax.barh(at, high - low, 0.8, low, color="#dddddd")
+    ax.scatter(mean, at, marker="|", s=120, color="#444444")
+    printed = np.flatnonzero(~np.isnan(high))
+    if printed.size:  # said once, where it is first seen
+        first = printed[0]
+        note(ax, "printed", (high[first], at[first]), (3, 0), va="center", fontsize=9)
+    lengths = np.abs(table[["low", "high"]].to_numpy().T - table["value"].to_numpy())
+    ax.errorbar(table["value"], at, xerr=lengths, linestyle="none", capsize=3, **look(0))
+    ax.set_yticks(at, table["name"])
+    ax.set_ylim(place + 0.6, 0.7)
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")
     return ax
@@ -99,13 +99,15 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
     groups = table["group"].unique()
     # Half of the least distance between two numbers is shared by the groups.
     distances = np.diff(np.sort(table[x].unique()))
-    step = 0.5 * float(distances.min(initial=1)) / max(len(groups), 2)
+    least_distance = float(distances.min()) if distances.size else 1.0
+    step = 0.5 * least_distance / max(len(groups), 2)
     for number, group in enumerate(groups):
-        group_rows = table[table["group"] == group]
+        rows = table[table["group"] == group]
         shift = step * (number - (len(groups) - 1) / 2)
-        places = group_rows[x].to_numpy(dtype=np.float64) + shift
-        _with_intervals(ax, "y", places, group_rows, number)
-    ax.axhline(0, color="#444444", lw=1)
+        places = rows[x].to_numpy(dtype=np.float64) + shift
+        lengths = np.abs(rows[["low", "high"]].to_numpy().T - rows["value"].to_numpy())
+        style: dict[str, Any] = {"linestyle": "none", "capsize": 3, **look(number)}
+        ax.errorbar(places, rows["value"], yerr=lengths, label=str(group), **style)
     ax.set_xticks(sorted(table[x].unique()))
     ax.set_ylabel(label)
     return ax

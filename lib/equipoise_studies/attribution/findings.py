@@ -211,6 +211,25 @@ def over_settings(differences: pd.DataFrame, quantity: str, *experiments: str) -
     return pooled(cells, quantity, statistic, settings=CELL, lowest=lowest, printed=printed)
 
 
+def over_passages(scored: pd.DataFrame) -> pd.DataFrame:
+    """CAS and CAB by the number of passages, mean of both scores, with intervals; by people.
+
+    Of models and benchmarks that were asked with several numbers.
+    """
+    differences = changes(by_label(scored))
+    is_asked = differences["experiment"] == "documents"
+    table = differences[is_asked & (differences["relevant"] == "Human")]
+    numbers_of_passages = table.groupby(["benchmark", "model"])["k"].transform("nunique")
+    table = table[numbers_of_passages > 1]
+    rows = []
+    keys = ["benchmark", "model", "k"]
+    for group, part in table.groupby(keys):
+        for quantity in ("CAS", "CAB"):
+            change = over_settings(part, quantity, "documents")
+            rows.append([*group, quantity, change.n, change.estimate, change.low, change.high])
+    return pd.DataFrame(rows, columns=[*keys, "quantity", "questions", "value", "low", "high"])
+
+
 def beside_placebo(differences: pd.DataFrame, quantity: str, labels: str = "mixed") -> pd.DataFrame:
     """CAB or CAS with labels of authors and with labels that mean nothing, in two columns.
 

@@ -30,6 +30,7 @@ from equipoise_studies.attribution.prompts import FILES, LABELLED
 from equipoise_studies.attribution.study import NOTEBOOK, Asked, Model, Sample, Study
 from equipoise_studies.attribution.together import batch_model
 from equipoise_studies.config import Step
+from equipoise_studies.costs import cost_of_calls
 from equipoise_studies.recording import (
     lacking_weights,
     read,
@@ -41,9 +42,6 @@ from equipoise_studies.systems import lacking_device
 from equipoise_studies.systems.endpoint import EndpointError, Sampling
 
 __all__ = ["NOTEBOOK", "Study", "plan"]
-
-TOKENS_A_WORD = 1.4
-"""Of English in a language model's vocabulary, about: for estimates alone."""
 
 TWINS = {"NQ-UTD"}
 """Benchmarks that come with every passage rewritten."""
@@ -126,8 +124,11 @@ class _Recorder:
             lacking.append(f"a folder of its own: {path} is of other questions or files")
         if not drawn:
             lacking += draw.lacking(study, sample, models)
+        title = f"{name}, questions with their passages"
+        if drawn and study.stands_for == "thesis" and study.other_data:
+            title += f", not the thesis's, and so a replica ({study.other_data})"
         return Step(
-            f"{name}, questions with their passages",
+            title,
             "questions",
             questions,
             questions if drawn else 0,
@@ -419,17 +420,9 @@ def _digests(files: Sequence[Path]) -> dict[str, str]:
 
 def _cost(model: Model, calls: int, writing: _Writing) -> str:
     """What so many calls take, in words."""
-    prompts = calls * writing.words * TOKENS_A_WORD
-    answers = calls * writing.sampling.max_tokens
-    cost = (
-        f" (calls: {calls:,}, tokens of prompts about {_round(prompts)}, "
-        f"of answers at most {_round(answers)}"
-    )
-    if model.prices:
-        a_million_prompts, a_million_answers = model.prices
-        price = (prompts * a_million_prompts + answers * a_million_answers) / 1e6
-        cost += f", about {_round(price)} {model.currency} at most"
-    return f"{cost})"
+    words = calls * writing.words
+    most_tokens = writing.sampling.max_tokens
+    return f" ({cost_of_calls(calls, words, most_tokens, model.prices, model.currency)})"
 
 
 def _notes(model: Model, writing: _Writing, recorded: int) -> tuple[str, ...]:
@@ -445,9 +438,3 @@ def _notes(model: Model, writing: _Writing, recorded: int) -> tuple[str, ...]:
     if writing.beyond and not recorded:
         notes.append(f"of which no paper asks, and is ours{_cost(model, writing.beyond, writing)}")
     return tuple(notes)
-
-
-def _round(number: float) -> str:
-    if number >= 1e6:
-        return f"{number / 1e6:,.1f} million"
-    return f"{number:,.0f}"

@@ -34,7 +34,7 @@ from equipoise_studies.config import (
     settings,
     unknown_names,
 )
-from equipoise_studies.recording import read
+from equipoise_studies.recording import read, read_settings
 from equipoise_studies.systems import Device
 from equipoise_studies.systems.endpoint import Endpoint, Sampling
 
@@ -306,6 +306,24 @@ class Study(ChapterConfig):
                 wanted = f"{of_thesis}, or a model that says it is in_place_of it"
                 yield Misfit(f"records.{name}.model", found, wanted)
 
+    @property
+    def other_data(self) -> str:
+        """What tells the questions that were drawn from the thesis's benchmarks, by their sizes."""
+        sizes = []
+        for sample in self.samples.values():
+            path = sample.folder / "inputs.json"
+            if not path.is_file():
+                continue
+            for name, counts in read_settings(path)["benchmarks"].items():
+                wanted = benchmarks.QUESTIONS_IN_FILES.get(name, 0)
+                for retriever, number in counts.get("in files", {}).items():
+                    if wanted and number != wanted:
+                        sizes.append(
+                            f"{number:,} questions in the file of {name} by {retriever}, where "
+                            f"{name} has {wanted:,}"
+                        )
+        return "; ".join(dict.fromkeys(sizes))
+
     # --- what is asked
 
     def cells(self, benchmark: str, *experiments: str) -> list[Cell]:
@@ -346,6 +364,8 @@ class Study(ChapterConfig):
             descriptions.append(f"{questions.about or benchmarks.BUILT_IN[name]}{place}")
         models = ", ".join(self.display_names())
         words = f"{'; '.join(descriptions)}; recorded answers of {models}"
+        if self.stands_for == "thesis" and self.other_data:
+            words += f"; other questions than the thesis's: {self.other_data}"
         for model in self.models.values():
             if model.in_place_of:
                 words += f"; {model.known_as} is another model than {model.in_place_of}"

@@ -67,7 +67,7 @@ def beside_print(
     data the rows and columns are those of the print.
     """
     data = study.about(benchmark)
-    if study.stands_for != "thesis":
+    if study.basis == "replica":
         return {"ours": table, "basis": study.basis, "data": data}
 
     printed = printed_table(artefact)
@@ -106,7 +106,7 @@ def derived_from_print(
     ``recorded``: the same from recorded answers, which takes its place where these are the
     thesis's own. ``columns``: those that follow; all by default. ``further``: for the derived one.
     """
-    if study.stands_for == "thesis":
+    if study.basis == "recomputed":
         return beside_print(study, artefact, recorded, benchmark)
     keys = [name for name in _KEYS if name in derived]
     options = {"ours": derived, "keys": keys, "columns": columns, "basis": "derived"}

@@ -280,13 +280,44 @@ def pool_of_names(study: Study) -> str:
 # --- titles of figures ----------------------------------------------------------------------------
 
 
-def title_of_intervals(table: pd.DataFrame, quantity: str) -> str:
-    """A figure's title: how many intervals of something leave zero."""
-    away = int(((table["low"] > 0) | (table["high"] < 0)).sum())
-    if away == 0:
-        return f"All {len(table)} intervals of {quantity} include zero"
-    verb = "leaves" if away == 1 else "leave"
-    return f"{away} of {len(table)} intervals of {quantity} {verb} zero"
+def title_of_overview(farther: Evidence) -> str:
+    """A figure's title: how the bias of labels of authors compares with that of a placebo.
+
+    ``farther``: as of `findings.farther_from_zero`.
+    """
+    return _reading(
+        farther,
+        "Labels of authors bias citations more than labels that mean nothing",
+        "Labels of authors bias citations less than labels that mean nothing",
+        "Labels of authors are not shown to bias citations more than meaningless ones",
+    )
+
+
+def title_over_passages(table: pd.DataFrame, quantity: str) -> str:
+    """A figure's title: between what CAS or CAB lie, and of how many questions each is."""
+    rows = table[table["quantity"] == quantity]
+    if rows.empty:
+        return f"{quantity}: no answers with several numbers of passages"
+    lowest = rows.loc[rows["value"].idxmin()]
+    highest = rows.loc[rows["value"].idxmax()]
+    return (
+        f"{quantity} from {lowest['value']:.0f} (k = {lowest['k']}) to {highest['value']:.0f} "
+        f"(k = {highest['k']}); n = {_span(rows['questions'])}"
+    )
+
+
+def _span(counts: pd.Series) -> str:
+    """A number, or the least and the largest."""
+    least, largest = counts.min(), counts.max()
+    return f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
+
+
+def with_questions(table: pd.DataFrame, by: str) -> pd.Series:
+    """What a legend calls the groups of a table: their name, and of how many questions they are."""
+    names = {}
+    for name, rows in table.groupby(by, sort=False):
+        names[name] = f"{name}, n = {_span(rows['questions'])}"
+    return table[by].map(names)
 
 
 def title_of_positions(table: pd.DataFrame) -> str:
@@ -298,6 +329,64 @@ def title_of_positions(table: pd.DataFrame) -> str:
     return (
         f"{best['benchmark']}: highest at position {best['position']:.0f} ({best['value']:.0f}), "
         f"lowest at {worst['position']:.0f} ({worst['value']:.0f})"
+    )
+
+
+# --- large models ---------------------------------------------------------------------------------
+
+
+def large_models(evidence: Mapping[str, Evidence]) -> str:
+    """What more passages and the place of the relevant one do; by claim, as of `large_models`."""
+    return (
+        "From 10 to 30 passages, means of the four models change: precision by "
+        f"{_points(evidence['large-precision'])}, recall by {_points(evidence['large-recall'])}, "
+        f"correctness by {_points(evidence['large-correct'])}. With the relevant passage first of "
+        f"20 or 30 correctness is higher by {_points(evidence['large-first'])} than elsewhere."
+    )
+
+
+def title_of_large_models(evidence: Mapping[str, Evidence]) -> str:
+    """A figure's title: which scores are shown to fall with more passages."""
+    falling = []
+    for score in ("precision", "recall", "correctness"):
+        change = evidence[f"large-{score.replace('correctness', 'correct')}"]
+        if change.high is not None and change.high < 0:
+            falling.append(score)
+    if not falling:
+        return "No mean of the models is shown to fall from 10 to 30 passages"
+    verb = "falls" if len(falling) == 1 else "fall"
+    return f"The models' mean {' and '.join(falling)} {verb} from 10 to 30 passages"
+
+
+def forms(readings: pd.DataFrame, unread: Evidence) -> str:
+    """What is lost where only [1] is read; ``readings``: as of `large_models.by_reading`."""
+    most = readings.loc[readings["lists"].idxmax(), "model"]
+    in_lists = readings[readings["model"] == most]
+    losses = readings["R, all forms"] - readings["R, [1] alone"]
+    row = readings.loc[losses.idxmax()]
+    most_passages = in_lists.iloc[-1]
+    return (
+        f"Of the answers of {most} that cite in brackets {in_lists['lists'].min():.0f} to "
+        f"{in_lists['lists'].max():.0f} % have a list such as [1, 28]. Read as [1] alone, its "
+        f"precision with {most_passages['passages']} passages is "
+        f"{most_passages['P, [1] alone']:.1f} and its recall "
+        f"{most_passages['R, [1] alone']:.1f}; with lists {most_passages['P, lists too']:.1f} and "
+        f"{most_passages['R, lists too']:.1f}. Most is lost of {row['model']}, which names its "
+        f"passages: recall {row['R, [1] alone']:.1f} in place of {row['R, all forms']:.1f}. All in "
+        f"all {_points(unread)} of recall go unseen, beyond what as many citations at random add."
+    )
+
+
+def support(claims: pd.DataFrame, evidence: Mapping[str, Evidence]) -> str:
+    """What experts said of claims; ``claims``: as of `large_models.support`."""
+    full = evidence["support-full"]
+    citing = int((claims["cited"] > 0).sum())
+    questions = claims["question"].nunique()
+    return (
+        f"Of {len(claims):,} claims to {questions} questions {citing:,} cite a source. Of "
+        f"these {full.estimate:.1f} % [{full.low:.1f}, {full.high:.1f}] are fully supported, and "
+        "such a claim is definitely correct more often than another that cites, by "
+        f"{_points(evidence['support-right'])}. No claim without a citation counts as supported."
     )
 
 

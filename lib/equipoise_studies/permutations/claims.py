@@ -51,6 +51,12 @@ def _beside(word: str, evidence: Evidence) -> str:
     return f"{word} Antecedent {evidence.estimate:.4g} [{evidence.low:.4g}, {evidence.high:.4g}]"
 
 
+def beside_replica(of_collection: Evidence, of_replica: Evidence) -> Evidence:
+    """The evidence of the whole collection, with what the replica says of the paper's systems."""
+    said = f"{of_collection.said} ({_beside('on the replica without', of_replica)})"
+    return replace(of_collection, said=said)
+
+
 def interval(
     values: Floats, statistic: Callable[[Floats], float] = float
 ) -> tuple[float, float, float]:
@@ -91,6 +97,17 @@ def _printed_changes(printed: pd.DataFrame, column: str, systems: list[str]) -> 
     """Printed value minus that of the original order; anCB is the paper's for Antecedent."""
     change = _printed_of_systems(printed, column) - _printed_of_systems(printed, "orig. order")
     return change[["anCB" if name == "Antecedent" else name for name in systems]]
+
+
+def coreference_leads(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:
+    """Coreference against the first and the last utterance added, whole collection, of Table 2."""
+    wide = score_matrix(scores).xs(SCRIPT, level="permutation")
+    lead = (wide["CR + BM25"] - wide["BM25 FLC"]).to_numpy()
+    original = _printed_of_systems(printed, "orig. order")
+    statement = (
+        "BM25 behind a coreference model minus BM25 of the first, last and current utterance"
+    )
+    return _over_conversations(statement, lead, printed=float(original["anCB"] - original["CU"]))
 
 
 def first_utterance_leads(scores: pd.DataFrame, printed: pd.DataFrame) -> Evidence:

@@ -82,19 +82,37 @@ def with_rewrites(scripts: Sequence[Conversation]) -> list[Conversation]:
 
 
 def read_rankings(count: int) -> pd.DataFrame:
-    """The first of the public rankings of the full collection: columns run, query, document, score.
+    """The first of the public rankings of the full collection.
 
-    A document that is not relevant has lost its id, and is called by its rank instead.
+    Columns run, query, rank, document, score. A document that is not relevant has lost its id, and
+    is called by its rank instead.
     """
     table = facts.read(_STUDY, "rankings.parquet")
     runs = table["run"].unique()[:count]
-    table = table[table["run"].isin(runs)].reset_index(drop=True)
+    return _with_documents(table[table["run"].isin(runs)].reset_index(drop=True))
+
+
+def read_whole_collection(depth: int = 10) -> pd.DataFrame:
+    """The first ranks of 16 systems on the full collection, documents as in `read_rankings`.
+
+    Columns run, query, rank, document, judged, score. Raises ValueError where ``depth`` is more
+    than the ranks that are kept.
+    """
+    table = facts.read(_STUDY, "whole_collection.parquet")
+    if depth > table["rank"].max():
+        raise ValueError(
+            f"data/facts/{_STUDY}/whole_collection.parquet keeps {table['rank'].max()} ranks of a "
+            f"system, and {depth} are asked for: take a lower cut-off"
+        )
+    return _with_documents(table[table["rank"] <= depth].reset_index(drop=True))
+
+
+def _with_documents(table: pd.DataFrame) -> pd.DataFrame:
     rank = table["rank"].astype(int)
     table["document"] = table["document"].where(
         table["document"] != "", "not relevant, rank " + rank.astype(str)
     )
-    table["score"] = -rank.astype(float)
-    return table.drop(columns="rank")
+    return table.assign(score=-rank.astype(float))
 
 
 def collection_of(passages: pd.DataFrame) -> Collection:

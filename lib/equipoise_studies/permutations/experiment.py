@@ -37,6 +37,7 @@ from equipoise_studies.permutations.systems import (
     Settings,
     context_of,
     context_rankings,
+    script_rankings,
     sequential_rankings,
 )
 from equipoise_studies.systems.lexical import Collection, bm25, top
@@ -110,7 +111,8 @@ class Experiment:
             best, _ = self._contexts(conversation, system)
             return best.of(orders)
         allowed = self._allowed(conversation)
-        return sequential_rankings(self.collection, conversation, orders, self.settings, allowed)
+        texts = conversation.texts
+        return sequential_rankings(self.collection, texts, orders, self.settings, allowed)
 
     def utterance_scores(
         self, conversation: Conversation, system: str, orders: ArrayLike
@@ -127,6 +129,11 @@ class Experiment:
             best = self.rankings(conversation, system, part)
             parts.append(self._score(queries[part], best))
         return np.concatenate(parts)
+
+    def script_scores(self, queries: Sequence[str], texts: Sequence[str], system: str) -> Floats:
+        """Score for each utterance in the order in which they stand: (n,); of `script_rankings`."""
+        best = script_rankings(self.collection, texts, system, self.settings)
+        return self._score(np.array(queries), best)
 
     def _conversation_scores(
         self, conversation: Conversation, system: str, orders: ArrayLike

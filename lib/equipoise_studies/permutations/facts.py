@@ -20,6 +20,8 @@ from equipoise_studies.permutations import antecedents, rewrites, upstream
 from equipoise_studies.permutations.class_rule import proposed_classes
 from equipoise_studies.systems.lexical import Collection
 
+_WHOLE_COLLECTION_DEPTH = 10  # the study looks at three ranks
+
 
 def _collection(passages: pd.DataFrame) -> Collection:
     return Collection.from_texts(dict(zip(passages["document"], passages["text"], strict=True)))
@@ -117,18 +119,31 @@ def make_model_rewrites() -> pd.DataFrame:
 def make_rankings() -> pd.DataFrame:
     """Public rankings of the full collection: at each rank the relevant document, if it is one."""
     judged, qrels = upstream.fetch_judged()
-    relevant = qrels.loc[qrels["grade"] > 0, ["query", "document"]].assign(relevant=True)
+    runs = upstream.fetch_rewriting_runs()
+    parts = [_ranks(name, run, judged, qrels) for name, run in runs.items()]
+    return pd.concat(parts)[["run", "query", "rank", "document"]]
+
+
+def make_whole_collection() -> pd.DataFrame:
+    """The first ranks of the systems of DECAF on the full collection, and which are judged."""
+    judged, qrels = upstream.fetch_judged()
     parts = []
-    for name, run in upstream.fetch_rewriting_runs().items():
-        # Equal scores by document id, descending, scores in single precision: as trec_eval ranks.
-        run = run[run["query"].isin(judged["query"])].astype({"score": np.float32})
-        run = run.sort_values(["query", "score", "document"], ascending=[True, False, False])
-        run["rank"] = run.groupby("query").cumcount() + 1
-        run = run.merge(relevant, how="left")
-        run["document"] = run["document"].where(run["relevant"].notna(), "")
-        parts.append(run[["query", "rank", "document"]].assign(run=name))
-    table = pd.concat(parts).astype({"rank": np.int16})
-    return table[["run", "query", "rank", "document"]]
+    for name, run in upstream.fetch_whole_collection_runs().items():
+        ranks = _ranks(name, run, judged, qrels)
+        parts.append(ranks[ranks["rank"] <= _WHOLE_COLLECTION_DEPTH])
+    return pd.concat(parts)[["run", "query", "rank", "document", "judged"]]
+
+
+def _ranks(name: str, run: pd.DataFrame, judged: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    """Rank by rank of the judged turns: the document where it is relevant, whether it is judged."""
+    # Equal scores by document id, descending, scores in single precision: as trec_eval ranks.
+    run = run[run["query"].isin(judged["query"])].astype({"score": np.float32})
+    run = run.sort_values(["query", "score", "document"], ascending=[True, False, False])
+    run["rank"] = (run.groupby("query").cumcount() + 1).astype(np.int16)
+    run = run.merge(qrels, how="left", on=["query", "document"])
+    run["judged"] = run["grade"].notna()
+    run["document"] = run["document"].where(run["grade"] > 0, "")
+    return run.assign(run=name)
 
 
 def make_utterances_2020() -> pd.DataFrame:
@@ -161,6 +176,7 @@ TABLES = {
     "rewritings.csv": make_rewritings,
     "model_rewrites.csv": make_model_rewrites,
     "rankings.parquet": make_rankings,
+    "whole_collection.parquet": make_whole_collection,
     "utterances_2020.csv": make_utterances_2020,
     "passages_2020.parquet": make_passages_2020,
     "qrels_2020.parquet": make_qrels_2020,

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch, Rectangle
 from equipoise.orders.class_structures import ClassStructure
 from equipoise.orders.conversations import Conversation
 from equipoise_compendium.plots import COLOURS, GREY, look
-from equipoise_compendium.plots.orders import SCRIPT_MARK
+from equipoise_studies.plots.orders import SCRIPT_MARK
 
 _CLASS_COLOURS = {"SE": "#A6D0EE", "FT": "#F5CE7A", "PT": "#8FD6BC"}  # light, for black letters
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}

@@ -8,6 +8,7 @@ import pandas as pd
 
 from equipoise_compendium.claims import Evidence
 from equipoise_studies.permutations.spreads import relative_range
+from equipoise_studies.permutations.unseen import LEVEL
 
 _ROUNDING = 1e-12
 
@@ -20,45 +21,68 @@ def _values_by_name(values: pd.Series, form: str = ".3f") -> str:
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
-def answer(
-    exact: pd.DataFrame,
-    needed: pd.DataFrame,
-    ranking: pd.DataFrame,
-    evidence: Mapping[str, Evidence],
-    measure: str,
-) -> list[str]:
-    """How far the order of a script is an accident, for which systems, and how one would know.
+def answer(exact: pd.DataFrame, evidence: Mapping[str, Evidence], measure: str) -> list[str]:
+    """How far the order of a script is an accident, and for which systems.
 
-    ``exact``: of `Experiment.exact`. ``needed``: orders that give a mean within a margin.
-    ``ranking``: of `orders_for_ranking`. ``evidence``: that on the claims, by ``chance`` (the
-    script against drawn orders), ``rewriter`` (what it saves of the spread) and ``alarms`` (of MD1,
-    systems exchanged).
+    ``exact``: of `Experiment.exact`. ``evidence``: that on the claims, by ``chance`` (the script
+    against drawn orders), ``coreference`` (its lead on the whole collection) and ``alarms`` (of
+    MD1, systems exchanged).
     """
     conversations = exact["topic"].nunique()
-    most_moved_first = needed.sort_values("range / mean", ascending=False)["run"]
+    means = exact.groupby("run", sort=False)[["minimum", "mean", "maximum"]].mean()
+    moved = (means["maximum"] - means["minimum"]) / means["mean"]
     ranges = []
-    for run in most_moved_first.iloc[[-1, 0]]:
+    for run in (moved[moved > _ROUNDING].idxmin(), moved.idxmax()):
         ranges.append(f"{_with_interval(relative_range(exact, run), '.0%')} of it ({run})")
-
-    margin_column = next(name for name in needed if str(name).startswith("orders for"))
-    margin = str(margin_column).removeprefix("orders for ±")
-    fewest, most = needed[margin_column].min(), needed[margin_column].max()
     return [
         f"On the replica, over all valid orders of {conversations} conversations, "
         f"the order can move the mean {measure} of a system by {ranges[0]} to {ranges[1]}; "
         f"{_blind_to_order(exact)}.",
         f"The script is one order of many: {_with_interval(evidence['chance'], '.0%')} of the "
         "orders drawn at random score higher, averaged over conversations and systems.",
+        "On the whole collection, in the order of the script, a coreference model scores "
+        f"{_with_interval(evidence['coreference'], '+.3f')} beside adding the first and the last "
+        f"utterance, where Table 2 prints {evidence['coreference'].printed:+.3f}.",
+        "More orders are not more conversations: where the systems are exchanged at random on "
+        "each conversation, the paper's analysis of variance still finds that they differ in "
+        f"{_with_interval(evidence['alarms'], '.0%')} of the draws, where 5% would be right.",
+    ]
+
+
+def answer_beyond(
+    needed: pd.DataFrame,
+    ranking: pd.DataFrame,
+    evidence: Mapping[str, Evidence],
+    in_session: pd.DataFrame,
+) -> list[str]:
+    """What all orders say that a hundred do not, and where else an order matters.
+
+    ``needed``: orders that give a mean within a margin. ``ranking``: of `orders_for_ranking`.
+    ``evidence``: that on the claims, by ``shared`` (of an order's effect), ``rewriter`` (what it
+    saves of the spread), ``second`` (the change on CAsT 2020) and ``unseen`` (what calibrated bands
+    hold). ``in_session``: columns run, change, low, high.
+    """
+    margin_column = next(name for name in needed if str(name).startswith("orders for"))
+    margin = str(margin_column).removeprefix("orders for ±")
+    fewest, most = needed[margin_column].min(), needed[margin_column].max()
+    hurt = in_session.loc[in_session["change"].idxmin()]
+    return [
         f"{ranking.iloc[-1, 1]} orders of each conversation are enough to rank the systems as all "
         f"orders do, and {fewest} to {most} to know the mean of a system within {margin}, "
         "both 19 times in 20.",
-        "But more orders are not more conversations: where the systems are exchanged at random on "
-        "each conversation, the paper's analysis of variance still finds that they differ in "
-        f"{_with_interval(evidence['alarms'], '.0%')} of the draws, where 5% would be right.",
+        f"Of what an order does, {_with_interval(evidence['shared'], '.0%')} is common to the "
+        "systems, once the interaction of systems and conversations is taken out.",
         "A language model that rewrites the utterances varies "
         f"{_less_or_more(evidence['rewriter'])} with the order than systems that add the previous "
         "utterance (the standard deviations differ by "
         f"{_with_interval(evidence['rewriter'], '.3f')}).",
+        "On CAsT 2020 the mean over all orders minus the script is "
+        f"{_with_interval(evidence['second'], '.3f')}.",
+        "Conversations held one behind the other in one session leak: that changes "
+        f"{hurt['run']} by {hurt['change']:.3f} [{hurt['low']:.3f}, {hurt['high']:.3f}].",
+        "For a system that was run on the script alone, a calibrated band meant to hold "
+        f"{LEVEL:.0%} of the orders holds {_with_interval(evidence['unseen'], '.0%')}, on average "
+        "over the systems.",
     ]
 
 
@@ -78,6 +102,24 @@ def _less_or_more(gain: Evidence) -> str:
     if gain.high is not None and gain.high < 0:
         return "more"
     return "neither clearly less nor clearly more"
+
+
+def worst_quarter(worst: pd.DataFrame) -> str:
+    """Who is best on average over all orders, and who on their worst quarter.
+
+    ``worst``: columns run, mean, and the last one the mean of the worst share.
+    """
+    tail = str(worst.columns[-1])
+    loss = 1 - worst[tail] / worst["mean"]
+    best = worst.loc[worst["mean"].idxmax(), "run"]
+    best_of_tail = worst.loc[worst[tail].idxmax(), "run"]
+    same = worst["mean"].rank().eq(worst[tail].rank()).sum()
+    return (
+        f"On the worst quarter of its orders a system has {loss.min():.0%} "
+        f"({worst.loc[loss.idxmin(), 'run']}) to {loss.max():.0%} "
+        f"({worst.loc[loss.idxmax(), 'run']}) less than on average. {best} is best on average and "
+        f"{best_of_tail} on the worst quarter; {same} of {len(worst)} systems keep their rank."
+    )
 
 
 def sampled_range(errors: pd.DataFrame, drawn: int) -> str:

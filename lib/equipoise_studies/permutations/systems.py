@@ -19,7 +19,7 @@ permutations, section 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -187,12 +187,35 @@ def context_rankings(
     else:
         bags = collection.queries([*conversation.texts, ""])  # row n is no utterance
         queries = _pair_queries(collection, bags, system, settings, before, current)
-    if system == "DLM":
-        scores = lexical.query_likelihood(collection, queries, mu=settings.mu)
-    else:
-        scores = lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
+    scores = _scored(collection, queries, system, settings)
     best = _best(scores, settings.depth, None if allowed is None else allowed[current])
     return ByContext(best.reshape(size + 1, size, -1), provides)
+
+
+def script_rankings(
+    collection: Collection, texts: Sequence[str], system: str, settings: Settings = PAPER
+) -> Columns:
+    """Best documents for each utterance, in the order in which they stand alone: (n, depth).
+
+    For long sessions, of which not every pair of utterances can be ranked; not for Antecedent and
+    Rewriter, whose records are of single conversations.
+    """
+    size = len(texts)
+    if context_of(system) == "everything":
+        return sequential_rankings(collection, texts, [range(size)], settings)[0]
+    if system in ("Antecedent", REWRITER):
+        raise ValueError(f"{system} has no record of neighbours across conversations")
+    current = np.arange(size)
+    before = np.where(current > 0, current - 1, size)  # row n is no utterance
+    bags = collection.queries([*texts, ""])
+    queries = _pair_queries(collection, bags, system, settings, before, current)
+    return _best(_scored(collection, queries, system, settings), settings.depth, None)
+
+
+def _scored(collection: Collection, queries: Any, system: str, settings: Settings) -> Floats:
+    if system == "DLM":
+        return lexical.query_likelihood(collection, queries, mu=settings.mu)
+    return lexical.bm25(collection, queries, k1=settings.k1, b=settings.b)
 
 
 def _pair_queries(
@@ -284,7 +307,7 @@ def _best(scores: Floats, depth: int, allowed: Booleans | None) -> Columns:
 
 def sequential_rankings(
     collection: Collection,
-    conversation: Conversation,
+    texts: Sequence[str],
     orders: ArrayLike,
     settings: Settings = PAPER,
     allowed: Booleans | None = None,
@@ -294,14 +317,14 @@ def sequential_rankings(
     .. math:: q_1 = \bar u_1, \quad q_j = \lambda \bar u_j + (1 - \lambda)\, p(\cdot | R_{j-1})
 
     with :math:`R_{j-1}` the BM25 ranking of :math:`q_{j-1}`, so that a ranking depends on
-    everything uttered before it. Orders that begin alike share their rankings. ``allowed``: of
-    `context_rankings`.
+    everything uttered before it. Orders that begin alike share their rankings. ``texts``: the
+    utterances of a conversation. ``allowed``: of `context_rankings`.
     """
     stacked = np.asarray(orders, dtype=np.intp)
-    size = len(conversation.texts)
+    size = len(texts)
     if stacked.ndim != 2 or stacked.shape[1] != size:
         raise ValueError(f"orders of {size} utterances are wanted, found shape {stacked.shape}")
-    bags = lexical.unit_mass(collection.queries(conversation.texts))
+    bags = lexical.unit_mass(collection.queries(texts))
     rankings = []
     # Orders that begin alike have the same number, and one row of feedback models.
     beginning = np.zeros(len(stacked), dtype=np.intp)

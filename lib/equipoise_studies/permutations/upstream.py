@@ -8,7 +8,8 @@ together. `judged_conversations` joins the tables into the conversations that th
 The data items are ``cast19`` (topics and judgements of both years), ``mele_classes`` (classes by
 Mele et al., 2021), ``case_saac`` (passages of 2019), ``castsnippets`` (passages of 2020, five for
 each judged turn), ``cast_rewrites`` (rewrites by people and by systems), ``cqr_runs`` (public
-rankings of the full collection); ``data/registry.tsv`` says where each file comes from.
+rankings of the full collection), ``decaf`` (16 systems on the full collection, by Alessio et al.,
+2023); ``data/registry.tsv`` says where each file comes from.
 """
 
 from __future__ import annotations
@@ -41,6 +42,29 @@ _REWRITING_RUNS = (
     "rule_based",
     "run_rule_based_cv",
 )
+
+# Systems on the full collection by the number of their experiment: how utterances were rewritten
+# (CR: by coreference, T5: by a trained model, manual: by hand), the first ranker (FLC: the first,
+# last and current utterance make the query), and behind ">" a second one.
+WHOLE_COLLECTION_RUNS = {
+    1: "BM25",
+    2: "CR + BM25",
+    3: "T5 + BM25",
+    4: "BM25 FLC",
+    5: "T5 + BM25 FLC",
+    6: "BM25 > BERT",
+    7: "T5 + BM25 > BERT",
+    8: "BM25 FLC > BERT",
+    9: "T5 + BM25 FLC > BERT",
+    10: "T5 + BERT",
+    11: "SPLADE",
+    12: "T5 + SPLADE",
+    13: "manual + BM25",
+    14: "manual + BM25 > BERT",
+    15: "manual + BERT",
+    16: "manual + SPLADE",
+}
+WHOLE_COLLECTION_FOLDER = "SIGIR2023-experiments/TREC CAsT 2019"
 
 # Rewrites of CAsT 2019 in the order of the script, by who made them.
 _REWRITERS = {
@@ -243,6 +267,18 @@ def fetch_rewriting_runs() -> dict[str, pd.DataFrame]:
         path = registry.fetch("cqr_runs", f"results/bert_base_{name}.trec")
         run = trec.read_run(path, order=None).rename(columns={"topic": "query"})
         runs[name.removeprefix("run_").replace("_", "-")] = run
+    return runs
+
+
+def fetch_whole_collection_runs() -> dict[str, pd.DataFrame]:
+    """The 16 systems of DECAF on the full collection: columns query, document, rank, score.
+
+    Ranks are those of the files, from 0.
+    """
+    runs = {}
+    for number, name in WHOLE_COLLECTION_RUNS.items():
+        path = registry.fetch("decaf", f"{WHOLE_COLLECTION_FOLDER}/{number}/run.txt")
+        runs[name] = trec.read_run(path, order=None).rename(columns={"topic": "query"})
     return runs
 
 

@@ -19,6 +19,7 @@ from equipoise.arrays import Floats, Integers
 from equipoise.statistics import percentile_interval, resampled
 from equipoise_compendium.claims import Evidence, stated
 from equipoise_compendium.printed import printed_table
+from equipoise_studies.named_systems import judgeable
 from equipoise_studies.query_by_example.chance import DEALS, Candidates, means_over_facets
 from equipoise_studies.query_by_example.printed_checks import (
     QUERIES,
@@ -447,20 +448,26 @@ def _together(candidates: Candidates, splits: pd.DataFrame, printed: pd.DataFram
     return replace(evidence, printed=float(printed_gain))
 
 
-def of_scientific_encoder(
+_ENCODERS = {
+    "specter": ("2.3-specter", "SPECTER"),
+}
+"""Kinds of rankers that compare one vector a paper: the claim on each, and what it is called."""
+
+
+def of_other_encoders(
     study: Study, scores: pd.DataFrame, judgements: pd.DataFrame, splits: pd.DataFrame
 ) -> dict[str, Evidence]:
-    """Whether SPECTER, a scientific encoder, sees what BM25 misses; nothing where it is absent."""
-    columns = []
-    for column, system in study.systems.items():
-        if system.kind == "specter":
-            columns = study.columns(column)
-    if not columns:
-        return {}
+    """Whether encoders of BERT's size see what BM25 misses, by claim; of each kind the first."""
+    evidence: dict[str, Evidence] = {}
     relevant = study.collection.relevant
-    candidates = Candidates.of(scores, judgements, relevant, BM25_ROW, [columns])
-    description = "gain in MAP of BM25 mixed with SPECTER over the better of the two"
-    return {"2.3-specter": _gain_of_mixing(description, candidates, splits)}
+    for column, system in study.systems.items():
+        claim, name = _ENCODERS.get(system.kind, ("", ""))
+        if not claim or claim in evidence:
+            continue
+        candidates = Candidates.of(scores, judgements, relevant, BM25_ROW, [study.columns(column)])
+        description = f"gain in MAP of BM25 mixed with {name} over the better of the two"
+        evidence[claim] = _gain_of_mixing(description, candidates, splits)
+    return evidence
 
 
 def _drawn_facets(candidates: Candidates, rng: np.random.Generator) -> tuple[Floats, int]:
@@ -577,6 +584,60 @@ def of_prediction(predictions: pd.DataFrame) -> dict[str, Evidence]:
         lambda n: float(n @ gaps / n.sum()),
     )
     return {"2.4-predicted": gain}
+
+
+# --- two collections ------------------------------------------------------------------------------
+
+
+def of_method(
+    study: Study,
+    values: pd.DataFrame,
+    scores: pd.DataFrame,
+    judgements: pd.DataFrame,
+    splits: pd.DataFrame,
+    printed: Mapping[int, pd.DataFrame],
+) -> dict[str, Evidence]:
+    """Findings that stand-ins can test, on one collection, by name; ``printed``: by number."""
+    evidence = of_rankers(study, values, printed[1]) | of_tokenisations(study, values, printed[2])
+    mixtures = [study.columns_of_row(row) for row in (TILDE_ROW, TILDEV2_ROW)]
+    relevant = study.collection.relevant
+    candidates = Candidates.of(scores, judgements, relevant, BM25_ROW, mixtures)
+    evidence["2.3-together"] = _together(candidates, splits, printed[3])
+    evidence["2.4-oracle"] = _oracle_beyond_chance(candidates, splits)
+    evidence |= of_other_encoders(study, scores, judgements, splits)
+    return judgeable("thesis", evidence, study)
+
+
+_DIFFERENCES = {
+    "2.2-stm2-best": "BM25 STM2 less the best other lexical ranker",
+    "2.2-bm25-above": "BM25 less the language model",
+    "2.2-word-pieces": "Word pieces less words and stems",
+    "2.1-cross-encoder": "Cross-encoder less TILDE and TILDEv2",
+    "2.1-zero-shot": "Zero-shot less fine-tuned",
+    "2.3-together": "BM25 and TILDE, mixed, less the better",
+    "2.3-specter": "BM25 and SPECTER, less the better",
+    "2.4-oracle": "Oracle's weights less one weight and luck",
+    "2.4-predicted": "Predicted weights less one weight",
+}
+"""Findings that are a difference in MAP, which stand-ins can test: what is less what."""
+
+
+def differences(evidence_of: Mapping[str, Mapping[str, Evidence]]) -> pd.DataFrame:
+    """Differences in MAP on each collection: ``finding, collection, MAP, low, high, papers``.
+
+    ``evidence_of``: of each collection, by its name in words, the evidence by claim. What a
+    collection cannot test is left out.
+    """
+    rows = []
+    for claim, difference in _DIFFERENCES.items():
+        for collection, evidence_by_claim in evidence_of.items():
+            evidence = evidence_by_claim.get(claim)
+            if evidence is not None and evidence.estimate is not None:
+                row = {"finding": difference, "collection": collection, "MAP": evidence.estimate}
+                rows.append(
+                    row | {"low": evidence.low, "high": evidence.high, "papers": evidence.n}
+                )
+    return pd.DataFrame(rows, columns=["finding", "collection", "MAP", "low", "high", "papers"])
 
 
 # --- printed numbers ------------------------------------------------------------------------------

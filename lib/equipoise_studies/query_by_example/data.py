@@ -31,6 +31,13 @@ PAIR = ["task", "query", "document"]
 TASK_NAMES = {"coview": "Co-view", "coread": "Co-read", "cocite": "Co-cite", "cite": "Cite"}
 """The thesis's names of SciDocs' tasks, in the order of its tables."""
 
+LINK_TASK_NAMES = {
+    "cisicocite": "CISI co-cite",
+    "cacmcocite": "CACM co-cite",
+    "cacmcite": "CACM cite",
+}
+"""Names of the tasks that are made of the links of CISI and CACM."""
+
 _COLUMNS = {
     "papers": ["document", "title", "abstract"],
     "judgements": [*PAIR, "grade"],
@@ -100,7 +107,7 @@ def text_of(papers: pd.DataFrame) -> pd.Series:
 
 def task_name(task: str) -> str:
     """What tables call a task."""
-    return TASK_NAMES.get(task, task.capitalize())
+    return (TASK_NAMES | LINK_TASK_NAMES).get(task, task.capitalize())
 
 
 def in_table_order(table: pd.DataFrame) -> pd.DataFrame:

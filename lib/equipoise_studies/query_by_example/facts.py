@@ -1,8 +1,8 @@
 """What the notebook of chapter 2 needs of a collection, without a text.
 
-CSFCube's facts are committed, in ``data/facts/query_by_example``, whose README says what their
-columns mean; `TABLES` says how each is made from the upstream files. Of another collection the same
-tables are counted from its texts.
+The facts of CSFCube, and of CISI and CACM, are committed, in ``data/facts/query_by_example``, whose
+README says what their columns mean; `TABLES` says how each is made from the upstream files. Of
+another collection the same tables are counted from its texts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from equipoise_compendium import facts
 from equipoise_studies.query_by_example import term_tables
 from equipoise_studies.query_by_example.csfcube import load_csfcube, load_specter
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample, in_table_order
+from equipoise_studies.query_by_example.links import load_links
 
 STUDY = "query_by_example"
+COMMITTED = ("csfcube", "links")
+"""Kinds of collections whose facts are committed."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,10 @@ class CollectionFacts:
     shared_terms: pd.DataFrame
 
 
-def committed() -> CollectionFacts:
-    """The committed facts of CSFCube."""
+def committed(kind: str = "csfcube") -> CollectionFacts:
+    """The committed facts of CSFCube, or of CISI and CACM (``links``)."""
+    if kind == "links":
+        return _committed_links()
     judgements = facts.read(STUDY, "judgements.parquet")
     return CollectionFacts(
         judgements=judgements.astype({"grade": int}),
@@ -43,6 +48,21 @@ def committed() -> CollectionFacts:
         paper_lengths=facts.read(STUDY, "paper_lengths.parquet"),
         term_statistics=facts.read(STUDY, "term_statistics.parquet"),
         shared_terms=facts.read(STUDY, "shared_terms.parquet"),
+    )
+
+
+def _committed_links() -> CollectionFacts:
+    """The facts of CISI and CACM, whose shared terms follow from the counts of each paper."""
+    judgements = facts.read(STUDY, "links_judgements.parquet")
+    pairs = judgements[["query", "document"]].drop_duplicates(ignore_index=True)
+    counts = facts.read(STUDY, "links_term_counts.parquet")
+    shared_terms, term_statistics = term_tables.from_counts(counts, pairs)
+    return CollectionFacts(
+        judgements=judgements.astype({"grade": int}),
+        splits=facts.read(STUDY, "links_splits.csv"),
+        paper_lengths=facts.read(STUDY, "links_paper_lengths.parquet"),
+        term_statistics=term_statistics,
+        shared_terms=shared_terms,
     )
 
 
@@ -97,6 +117,26 @@ def make_shared_terms() -> pd.DataFrame:
     return term_tables.shared_terms(load_csfcube())
 
 
+def make_links_judgements() -> pd.DataFrame:
+    """Candidates of every query of CISI and CACM, relevant (1) or not (0)."""
+    return in_table_order(load_links().judgements).astype({"grade": "int8"})
+
+
+def make_links_splits() -> pd.DataFrame:
+    """Queries of the two folds of the tasks of CISI and CACM."""
+    return in_table_order(load_links().splits)
+
+
+def make_links_paper_lengths() -> pd.DataFrame:
+    """Number of terms of every paper of CISI and CACM by each analyser."""
+    return term_tables.paper_lengths(load_links())
+
+
+def make_links_term_counts() -> pd.DataFrame:
+    """How often each paper of CISI and CACM holds each term that another one holds too."""
+    return term_tables.term_counts(load_links())
+
+
 TABLES = {
     "judgements.parquet": make_judgements,
     "splits.csv": make_splits,
@@ -104,4 +144,8 @@ TABLES = {
     "paper_lengths.parquet": make_paper_lengths,
     "term_statistics.parquet": make_term_statistics,
     "shared_terms.parquet": make_shared_terms,
+    "links_judgements.parquet": make_links_judgements,
+    "links_splits.csv": make_links_splits,
+    "links_paper_lengths.parquet": make_links_paper_lengths,
+    "links_term_counts.parquet": make_links_term_counts,
 }

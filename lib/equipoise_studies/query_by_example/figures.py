@@ -186,3 +186,23 @@ def interpolation_sweep(
         "the best α of each query",
     ]
     axes[0, 0].figure.legend(handles, labels, ncols=2, loc="outside upper center")
+
+
+def differences(ax: Axes, table: pd.DataFrame) -> None:
+    """Draw differences in MAP with their intervals, a row a finding, a colour a collection.
+
+    ``table``: ``finding, collection, MAP, low, high``.
+    """
+    collections = table["collection"].unique()
+    places = {finding: place for place, finding in enumerate(table["finding"].unique())}
+    for number, collection in enumerate(collections):
+        rows = table[table["collection"] == collection]
+        # Collections stand a little above one another.
+        height = rows["finding"].map(places) + 0.22 * (number - (len(collections) - 1) / 2)
+        ax.hlines(height, rows["low"], rows["high"], color=COLOURS[number])
+        ax.plot(rows["MAP"], height, "o", markersize=4, color=COLOURS[number], label=collection)
+    ax.axvline(0, color="#444444", lw=0.8)
+    ax.set_yticks(range(len(places)), map(literal, places))
+    ax.invert_yaxis()
+    ax.set_xlabel("Difference in MAP, with its 95 % interval over query papers")
+    ax.figure.legend(ncols=len(collections), loc="outside upper center")

@@ -31,7 +31,9 @@ from equipoise_studies.query_by_example.scidocs import TASKS
 from equipoise_studies.query_by_example.self_supervision import training_papers
 from equipoise_studies.query_by_example.study import LEARNED, NOTEBOOK, Study, System
 from equipoise_studies.query_by_example.systems import BM25, lexical_scores
-from equipoise_studies.recording import settings_of, state, wrong_weights
+from equipoise_studies.query_by_example.work import work_of
+from equipoise_studies.recording import settings_of, wrong_weights
+from equipoise_studies.records import refuse_others
 from equipoise_studies.systems import lacking_device
 from equipoise_studies.systems.tokenisation import domain_wordpiece, wordpiece
 
@@ -74,14 +76,19 @@ class _Recorder:
         if self._is_recorded():
             return [Step("all together", "records", 1, 1, self._assemble)]
         self._load()
-        steps = [self._collection_step()]
-        steps += [self._word_pieces_step(name) for name in self.study.word_pieces]
+        pieces = [self._word_pieces_step(name) for name in self.study.word_pieces]
+        rankers = []
+        run_files = []
         for name, system in self.study.systems.items():
             if system.kind in LEARNED:
-                steps.append(self._system_step(name))
+                rankers.append(self._system_step(name))
             elif system.runs is not None:
-                steps.append(self._run_files_step(name, system.runs))
-        return [*steps, Step("all together", "records", 1, 0, self._assemble)]
+                run_files.append(self._run_files_step(name, system))
+        # What has to be had stands first, as the list that it is.
+        to_have = [self._collection_step(), *self._checkpoint_steps(), *run_files]
+        if not all(step.finished for step in rankers):
+            to_have.append(self._machine_step())
+        return [*to_have, *pieces, *rankers, Step("all together", "records", 1, 0, self._assemble)]
 
     def _load(self) -> None:
         """Read the collection, or keep the reason why it cannot be read."""
@@ -106,32 +113,66 @@ class _Recorder:
 
     def _collection_step(self) -> Step:
         lacks = (self.unreachable,) if self.unreachable else ()
+        source = self.study.collection.source
+        if lacks and source:
+            lacks = (f"{self.unreachable}; {source}",)
         about = self.study.collection.about
-        # Nothing is recorded of a collection: the step says whether it is at hand.
-        return Step(about, "collections", 1, int(not lacks), lambda: None, lacks=lacks)
+        if self.study.stands_for == "thesis" and not lacks and self.study.other_data:
+            about += f", of which this is none, and so a replica ({self.study.other_data})"
+        return _to_have(about, "collections", lacks)
+
+    def _checkpoint_steps(self) -> list[Step]:
+        """The checkpoints of what is not kept yet, and where they are had."""
+        wanted: dict[str, tuple[str, ...]] = {}
+        for name, pieces in self.study.word_pieces.items():
+            if pieces.tokenizer and not self._pieces_path(name).is_file():
+                wanted[pieces.tokenizer] = CHECKPOINT_FILES[1:2]
+        for name, system in self.study.systems.items():
+            seeds = self.study.seeds_of(name)
+            kept = all(self._scores_path(name, seed).is_file() for seed in seeds)
+            if system.kind in LEARNED and not kept:
+                wanted[system.model] = CHECKPOINT_FILES
+        steps = []
+        for folder, files in wanted.items():
+            lacks = self._missing(folder, files)
+            source = self.study.checkpoints.get(folder, "")
+            if lacks and source:
+                lacks = (f"{lacks[0]}; {source}", *lacks[1:])
+            steps.append(_to_have(folder, "checkpoints", lacks))
+        return steps
+
+    def _machine_step(self) -> Step:
+        """What runs a model."""
+        return _to_have(f"PyTorch on {self.study.device}", "machines", self._missing_machinery())
 
     def _word_pieces_step(self, name: str) -> Step:
-        folder = self.study.word_pieces[name].tokenizer
-        lacks = self._missing(folder, ("tokenizer.json",)) if folder else ()
         done = int(self._pieces_path(name).is_file())
-        run = partial(self._word_pieces, name)
-        return Step(name, "vocabularies", 1, done, run, lacks=lacks)
+        return Step(name, "vocabularies", 1, done, partial(self._word_pieces, name))
 
     def _system_step(self, name: str) -> Step:
         system, seeds = self.study.systems[name], self.study.seeds_of(name)
         done = sum(self._scores_path(name, seed).is_file() for seed in seeds)
-        lacks: tuple[str, ...] = ()
-        if done < len(seeds):
-            lacks = self._missing(system.model, CHECKPOINT_FILES)
-            lacks += self._too_few_papers(system) + self._missing_machinery()
-        return Step(name, "models", len(seeds), done, partial(self._learn, name), lacks=lacks)
+        lacks = self._too_few_papers(system) if done < len(seeds) else ()
+        work = work_of(self.study, system, self.collection)
+        return Step(
+            name,
+            "models",
+            len(seeds),
+            done,
+            partial(self._learn, name),
+            lacks=lacks,
+            notes=() if system.printed else ("held against no printed cell",),
+            work=work * (len(seeds) - done),
+        )
 
-    def _run_files_step(self, name: str, runs: Path) -> Step:
+    def _run_files_step(self, name: str, system: System) -> Step:
         tasks = TASKS if self.collection is None else self.collection.tasks
-        paths = [Path(str(runs).replace("{task}", task)) for task in tasks]
+        paths = [Path(str(system.runs).replace("{task}", task)) for task in tasks]
         lacks = tuple(f"{path}, a TREC run file" for path in paths if not path.is_file())
         done = len(paths) - len(lacks)
-        return Step(name, "run files", len(paths), done, lambda: None, lacks=lacks)
+        if lacks and system.source:
+            lacks = (f"{lacks[0]}; {system.source}", *lacks[1:])
+        return Step(name, "run files", len(paths), done, lambda: None, lacks=lacks, state="at hand")
 
     def _missing(self, folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
         """Which files of a checkpoint are not there, or else what is wrong with its weights."""
@@ -171,6 +212,7 @@ class _Recorder:
         """Names a kept file by what its content follows from."""
         study = asdict(self.study)
         # The whole collection's texts: what a ranker learns from is not its pairs alone.
+        del study["collection"]["source"]
         shared = {
             "collection": study["collection"],
             "cut": study["seeds"][0],
@@ -201,7 +243,7 @@ class _Recorder:
         settings = _stated(asdict(system)) | {"label": "", "printed": "", "seeds": 0}
         expanding = None
         if system.expanded_by:
-            expanding = asdict(self.study.systems[system.expanded_by])
+            expanding = _stated(asdict(self.study.systems[system.expanded_by]))
         digest = self._digest(settings, expanding, seed, project.sha256(weights))
         return self.work / f"scores-{name}-{seed}-{digest}.parquet"
 
@@ -250,7 +292,7 @@ class _Recorder:
         names = ("stands_for", "seeds", "each_task", "device", "threads", "word_pieces")
         requested = {name: study[name] for name in names}
         # A record does not depend on where files lie, nor on what tables call a system.
-        del study["collection"]["folder"]
+        del study["collection"]["folder"], study["collection"]["source"]
         requested["collection"] = study["collection"]
         requested["systems"] = {}
         for name, system in study["systems"].items():
@@ -324,10 +366,12 @@ class _Recorder:
 
         record = self.study.record
         record.mkdir(parents=True, exist_ok=True)
-        # A record of fewer systems or seeds gives way; another one is refused by `state`.
-        if self._is_extended():
-            (record / "record.json").unlink()
-        state(record / "record.json", settings, measured)
+        stated = json.loads(json.dumps(settings))
+        # A record of fewer systems or seeds gives way; another one is refused.
+        if (record / "record.json").is_file() and not self._is_extended():
+            settings_so_far = self.study.settings()
+            settings_so_far.pop("measured", None)
+            refuse_others(record / "record.json", settings_so_far, stated)
         lines = scores.to_csv(index=False, float_format="%.6g", lineterminator="\n")
         example = pd.DataFrame(examples, columns=["system", "place", "token", "weight"])
         # gzip's own time is left out, so that the same scores make the same bytes.
@@ -337,11 +381,23 @@ class _Recorder:
                 index=False, float_format="%.5g", lineterminator="\n"
             ),
         }
+        stated["measured"] = measured
+        # Last: what is stated is taken for recorded.
+        files[record / "record.json"] = json.dumps(stated, indent=1, sort_keys=True) + "\n"
         write_files(files)
 
 
+def _to_have(name: str, unit: str, lacks: tuple[str, ...]) -> Step:
+    """A step that says whether something is at hand; nothing is recorded of it."""
+    return Step(name, unit, 1, int(not lacks), lambda: None, lacks=lacks, state="at hand")
+
+
 def _stated(system: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a system, without one that is off: it came later, and changes no record."""
+    """The settings of a system, without those that came later and change no record."""
+    del system["source"]
     if system["input"] == "plain":
         del system["input"]
+    for stage in system["training"]:
+        if stage["query_length"] == 0:
+            del stage["query_length"]
     return system

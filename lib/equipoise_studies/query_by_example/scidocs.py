@@ -25,6 +25,9 @@ from equipoise_studies.query_by_example.data import TASK_NAMES, QueryByExample
 TASKS = tuple(TASK_NAMES)
 """The four tasks, in the order of the thesis's tables."""
 
+QUERIES, CANDIDATES, RELEVANT = 1000, 30, 5
+"""Test queries of a task, about; candidates of each at most, and relevant ones among these."""
+
 FEWEST_QUERIES, MOST_QUERIES = 900, 1100
 """What "about 1,000" test queries may be."""
 
@@ -77,7 +80,7 @@ def other_than_scidocs(folder: Path) -> str:
         of_queries = of_task.groupby("query")["grade"]
         relevant = int(of_queries.agg(lambda grades: (grades > 0).sum()).max())
         candidates = int(of_queries.size().max())
-        if relevant > 5 or candidates > 30:
+        if relevant > RELEVANT or candidates > CANDIDATES:
             return (
                 f"up to {candidates} candidates a query of {task}, {relevant} relevant, "
                 "where SciDocs has up to 30, 5 relevant"

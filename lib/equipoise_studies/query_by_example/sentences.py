@@ -9,6 +9,10 @@ from equipoise_studies.query_by_example.study import LEARNED, Study
 _COLLECTIONS = {
     "csfcube": "CSFCube: papers on computer science, whose candidates experts graded from 0 to 3 "
     "by one facet at a time: do they share the background, the method, or the result?",
+    "links": "CISI and CACM, papers on library science and on computing of 1958 to 1979, in the "
+    "form of two of SciDocs's tasks. Of a query's 30 candidates five are linked to it: in co-cite, "
+    "others cite both together (three times at least in CISI); in cite, one cites the other. The "
+    "other 25, drawn by seed, have no link to it of any kind.",
     "scidocs": "SciDocs, the thesis's own collection: papers that readers viewed together "
     "(co-view) or read together (co-read), that others cite together (co-cite), or that the query "
     "cites (cite).",
@@ -39,7 +43,7 @@ def of_study(study: Study) -> list[str]:
         "This run is a replica: neither the thesis's collection nor its models can be had here, "
         "so other ones stand in, and no number below is meant to equal a printed one.",
         "What carries over are the formulas, the protocol and the questions; each finding of the "
-        "thesis is judged by an interval, and what so few query papers cannot tell is called "
+        "thesis is judged by an interval, and what the query papers cannot tell is called "
         "undecided.",
     ]
 
@@ -160,10 +164,28 @@ def of_limits(study: Study) -> list[str]:
         *sentences,
         "Texts of the candidates, though never of the queries, were part of the training on halves "
         "of papers.",
+        *_LIMITS[study.collection.kind],
+    ]
+
+
+_LIMITS = {
+    "links": [
+        "A link says that two papers have to do with one another, not that a reader wants both; "
+        "two of SciDocs's four kinds are here, co-view and co-read are not, and the papers are as "
+        "old as the collections.",
+        "Queries share candidates and cite one another, so that papers are not quite independent "
+        "draws; no pair that is scored was learned from the other way round.",
+        "The makers of all-MiniLM and all-mpnet trained them on citations among much else, those "
+        "of SPECTER on citations alone; some may be between these very papers.",
+    ],
+    "csfcube": [
         "The makers of all-MiniLM trained it on citations among much else, those of SPECTER on "
         "citations alone; some may be between these very papers.",
         "Rankers learn from halves of papers, which are as long as the queries, because titles had "
         "been seen to do badly on these very queries; that choice favours TILDE and TILDEv2.",
         "CSFCube's candidates were pooled partly by matching terms, which may favour lexical "
         "rankers.",
-    ]
+    ],
+    "scidocs": [],
+}
+"""What a collection, and training on it, cannot tell."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,7 +15,6 @@ from equipoise.loaders.trec import read_run
 from equipoise.options import Count, NonNegative
 from equipoise.problems import refused
 from equipoise_compendium.printed import printed_table
-from equipoise_compendium.report import Basis
 from equipoise_studies.config import (
     ChapterConfig,
     Misfit,
@@ -25,17 +24,19 @@ from equipoise_studies.config import (
     Whole,
     recorded,
     settings,
+    unknown_names,
 )
 from equipoise_studies.query_by_example import facts
 from equipoise_studies.query_by_example.csfcube import load_csfcube, load_specter
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample
 from equipoise_studies.query_by_example.facts import CollectionFacts
+from equipoise_studies.query_by_example.links import load_links
 from equipoise_studies.query_by_example.scidocs import load_scidocs, other_than_scidocs
 from equipoise_studies.recording import read_settings
 from equipoise_studies.systems.tokenisation import ANALYSERS
 
 NOTEBOOK = "thesis_ch2_query_by_example"
-LEARNED = ("tilde", "splade", "tildev2", "cross-encoder")
+LEARNED = ("tilde", "splade", "tildev2", "cross-encoder", "dense")
 """Kinds of rankers that are recorded."""
 
 LEXICAL_MODELS = ("LM", "BM25")
@@ -50,18 +51,28 @@ BM25_ROW, TILDE_ROW, TILDEV2_ROW = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBER
 """Rows of Table 2.1 that are mixed."""
 
 
+_ABOUT = {
+    "csfcube": "CSFCube, 50 query facets, graded candidates",
+    "scidocs": "SciDocs, four tasks",
+    "links": "CISI and CACM, 773 queries, papers cited together or citing one another",
+}
+
+
 @settings
 class Source:
-    """The collection: CSFCube, or SciDocs, from the ``folder`` that its authors publish.
+    """The collection: CSFCube, SciDocs, or CISI and CACM, of which links between papers make tasks.
+
+    ``folder``: that which its authors publish; needed for SciDocs.
 
     ``relevant``: lowest grade that counts for MAP. ``trained_on``: share of the dev queries of each
-    task that rankers are trained on; weights are tuned on the rest.
+    task that rankers are trained on; weights are tuned on the rest. ``source``: where it is had.
     """
 
-    kind: Literal["csfcube", "scidocs"]
+    kind: Literal["csfcube", "scidocs", "links"]
     folder: NamedFile | None = None
     relevant: Count = 1
     trained_on: float = 0.0
+    source: str = ""
 
     def misfits(self) -> Iterator[Misfit | str]:
         """What does not go together."""
@@ -73,16 +84,19 @@ class Source:
     @cached_property
     def is_not_scidocs(self) -> str:
         """What tells the folder from SciDocs's; empty where nothing does, or it is not there."""
-        if self.folder is None or self.kind == "csfcube" or not self.folder.is_dir():
+        if self.folder is None or self.kind != "scidocs" or not self.folder.is_dir():
             return ""
         return other_than_scidocs(self.folder)
 
     @property
     def about(self) -> str:
         """What it is, in words."""
-        if self.kind == "csfcube":
-            return "CSFCube, 50 query facets, graded candidates"
-        return "SciDocs, four tasks"
+        return _ABOUT[self.kind]
+
+    @property
+    def name(self) -> str:
+        """What figures call it."""
+        return _ABOUT[self.kind].partition(",")[0]
 
 
 @settings
@@ -105,7 +119,8 @@ class Stage:
     ``pairs``: a paper's title and abstract; the two halves of a paper; or a query and a paper
     judged relevant to it. ``rate``: the learning rate. ``length``: tokens after which a text is
     cut. ``papers``: at most so many, the first by id; judgements are all used. ``negatives``:
-    papers judged not relevant that stand against each relevant one.
+    papers judged not relevant that stand against each relevant one. ``query_length``: tokens after
+    which a query paper is cut in training on judgements; 0: as long as the encoder takes.
     """
 
     pairs: Literal["titles", "halves", "judgements"]
@@ -116,6 +131,7 @@ class Stage:
     length: Count = 510
     papers: Count = 1500
     negatives: Whole = 2
+    query_length: Whole = 0
 
 
 @settings
@@ -130,10 +146,13 @@ class System:
     document. ``input``: plain, [CLS] before each text; or as the authors' program has it, token 1
     before a document and token 2 before a query, and no stop words or symbols asked for.
     ``expanded_by``: a TILDE whose ``terms`` most likely terms are appended. ``runs``: a
-    run file. ``seeds``: those of the study, or only the first so many.
+    run file; ``source``: where it is had. ``seeds``: those of the study, or only the first so many.
+    A dense ranker compares the mean token states of both papers by their cosine.
     """
 
-    kind: Literal["tilde", "splade", "tildev2", "cross-encoder", "run file", "specter", "random"]
+    kind: Literal[
+        "tilde", "splade", "tildev2", "cross-encoder", "dense", "run file", "specter", "random"
+    ]
     label: str = ""
     printed: str = ""
     model: str = ""
@@ -147,6 +166,7 @@ class System:
     expanded_by: str = ""
     terms: Whole = 0
     runs: NamedFile | None = None
+    source: str = ""
     seeds: Whole = 0
 
     def misfits(self) -> Iterator[Misfit | str]:
@@ -201,7 +221,8 @@ class Study(ChapterConfig):
 
     ``word_pieces``: by the thesis's names, BERT-Token and SciBERT-Token, or one of them, or none.
     ``seeds``: of training; values are means over them. ``each_task``: whether a model is trained
-    for each task. ``device``: where models run. ``record``: folder of what was recorded.
+    for each task. ``checkpoints``: where each folder of a checkpoint is had. ``device``: where
+    models run. ``record``: folder of what was recorded.
     ``tolerance``: how far a cell may lie from the printed one, MAP as a fraction.
     """
 
@@ -212,6 +233,7 @@ class Study(ChapterConfig):
     record: NamedFile
     seeds: Numbers = (1,)
     each_task: bool = False
+    checkpoints: dict[str, str] = field(default_factory=dict)
     device: Literal["cpu", "cuda"] = "cpu"
     threads: Count = 1
     tolerance: NonNegative = 0.0
@@ -227,6 +249,7 @@ class Study(ChapterConfig):
             yield Misfit("collection", found, "scidocs, or stands_for: replica")
         for name, system in self.systems.items():
             yield from self._check(name, system)
+        yield from unknown_names("checkpoints", "checkpoint", self.checkpoints, self.models)
         rows = [system.printed for system in self.systems.values() if system.printed]
         if len(rows) > len(set(rows)):
             yield "two rankers stand for one row of Table 2.1"
@@ -254,16 +277,18 @@ class Study(ChapterConfig):
             )
 
     @property
-    def basis(self) -> Basis:
-        """Whether its numbers are compared with the printed ones: not those of another collection.
-
-        A folder in SciDocs's form is not SciDocs for that.
-        """
-        if self.collection.is_not_scidocs:
-            return "replica"
-        return super().basis
+    def other_data(self) -> str:
+        """What tells a folder in SciDocs's form from SciDocs."""
+        return self.collection.is_not_scidocs
 
     # --- names
+
+    @property
+    def models(self) -> list[str]:
+        """Folders of the checkpoints that rankers and word pieces are made of, each once."""
+        folders = [system.model for system in self.systems.values()]
+        folders += [pieces.tokenizer for pieces in self.word_pieces.values()]
+        return list(dict.fromkeys(filter(None, folders)))
 
     def called(self, printed: str) -> str:
         """What tables here call a row of the thesis's tables; empty where nothing stands for it."""
@@ -338,8 +363,8 @@ class Study(ChapterConfig):
     def compared(self, table: pd.DataFrame, keys: tuple[str, ...] = ("model",)) -> dict[str, Any]:
         """What `Report.table` takes of a table that is held against the printed one."""
         options = {"ours": table, "basis": self.basis, "data": self.collection.about}
-        if self.collection.is_not_scidocs:
-            options["data"] = f"a folder in SciDocs's form: {self.collection.is_not_scidocs}"
+        if self.other_data:
+            options["data"] = f"a folder in SciDocs's form: {self.other_data}"
         if self.basis == "replica":
             return options | {"digits": 3}
         # The letters of rows would agree with any table.
@@ -358,13 +383,15 @@ class Study(ChapterConfig):
 
         CSFCube's are committed; those of a collection in a folder are counted from its texts.
         """
-        if self.collection.kind == "csfcube" and self.collection.folder is None:
-            return facts.committed()
+        if self.collection.kind in facts.COMMITTED and self.collection.folder is None:
+            return facts.committed(self.collection.kind)
         return facts.counted(self.scored(self.dataset()))
 
     def dataset(self) -> QueryByExample:
         """The collection with its texts, and the queries to train on as a part of their own."""
         folder = self.collection.folder
+        if self.collection.kind == "links":
+            return load_links(folder)
         if self.collection.kind == "csfcube" or folder is None:
             return load_csfcube(folder)
         dataset = load_scidocs(folder)

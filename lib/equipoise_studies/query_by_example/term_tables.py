@@ -53,16 +53,69 @@ def term_statistics(dataset: QueryByExample) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
+def term_counts(dataset: QueryByExample) -> pd.DataFrame:
+    """How often each paper holds each term that another paper holds too, by each analyser.
+
+    Returns ``analyser, document, term, count``. Of many pairs of papers this is the shorter form of
+    `shared_terms` and `term_statistics`; `from_counts` makes them of it.
+    """
+    texts = text_of(dataset.papers)
+    tables = []
+    for analyser, tokenise in ANALYSERS.items():
+        counts = _counts(texts, tokenise)
+        in_two_papers = (counts > 0).sum(axis=0) > 1
+        cells = sparse.coo_array(counts[:, in_two_papers])
+        table = pd.DataFrame({"term": cells.col, "count": cells.data}).astype("int32")
+        table.insert(0, "analyser", analyser)
+        table.insert(1, "document", texts.index.take(cells.row).to_numpy())
+        tables.append(table)
+    counted = pd.concat(tables)
+    return counted.sort_values(["analyser", "document", "term"], ignore_index=True)
+
+
+def from_counts(counts: pd.DataFrame, pairs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What `shared_terms` and `term_statistics` return, of the counts of `term_counts`.
+
+    ``pairs``: ``query, document``, each once.
+    """
+    # A paper that shares no term with any other has no counts.
+    papers = pd.concat([counts["document"], pairs["query"], pairs["document"]])
+    documents = pd.Index(papers.unique())
+    shared_tables, statistics_tables = [], []
+    for analyser in ANALYSERS:
+        of_analyser = counts[counts["analyser"] == analyser]
+        rows = documents.get_indexer(of_analyser["document"])
+        cells = (of_analyser["count"], (rows, of_analyser["term"]))
+        matrix = sparse.coo_array(cells, shape=(len(documents), counts["term"].max() + 1))
+        shared, statistics = _shared(matrix.tocsr(), documents, pairs)
+        shared.insert(0, "analyser", analyser)
+        statistics.insert(0, "analyser", analyser)
+        shared_tables.append(shared)
+        statistics_tables.append(statistics)
+    shared_terms = pd.concat(shared_tables, ignore_index=True)
+    return shared_terms, pd.concat(statistics_tables, ignore_index=True)
+
+
+def _counts(texts: pd.Series, tokenise: Tokenisation) -> sparse.csr_array:
+    """How often each text holds each term, shaped (texts, terms)."""
+    return sparse.csr_array(CountVectorizer(analyzer=tokenise).fit_transform(texts))
+
+
 def _tables_of(
     dataset: QueryByExample, tokenise: Tokenisation
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Shared terms and their statistics by one analyser."""
-    texts, pairs = text_of(dataset.papers), dataset.pairs
-    counts = sparse.csr_array(CountVectorizer(analyzer=tokenise).fit_transform(texts))
+    texts = text_of(dataset.papers)
+    return _shared(_counts(texts, tokenise), texts.index, dataset.pairs)
 
+
+def _shared(
+    counts: sparse.csr_array, documents: pd.Index, pairs: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Shared terms and their statistics; ``counts`` is shaped (documents, terms)."""
     # A row a pair: how often the query holds each term that its candidate holds too.
-    in_query = counts[texts.index.get_indexer(pairs["query"])]
-    in_document = counts[texts.index.get_indexer(pairs["document"])]
+    in_query = counts[documents.get_indexer(pairs["query"])]
+    in_document = counts[documents.get_indexer(pairs["document"])]
     shared_counts = sparse.coo_array(in_query * (in_document > 0))
     order = np.lexsort((shared_counts.col, shared_counts.row))
     pair, column = shared_counts.row[order], shared_counts.col[order]
@@ -73,7 +126,7 @@ def _tables_of(
     shared["in_document"] = in_document[pair, column]
 
     # The collection is every paper that is a candidate; some queries are none.
-    is_candidate = texts.index.isin(pairs["document"])
+    is_candidate = documents.isin(pairs["document"])
     in_collection = counts[is_candidate][:, shared_columns]
     statistics = pd.DataFrame({"term": np.arange(len(shared_columns))})
     statistics["documents"] = (in_collection > 0).sum(axis=0)

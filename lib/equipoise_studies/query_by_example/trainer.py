@@ -23,11 +23,12 @@ from safetensors.torch import load_model, save_model
 from equipoise.arrays import Floats, Integers
 from equipoise.files import read_text
 from equipoise_compendium import project
-from equipoise_compendium.writing import staging
+from equipoise_compendium.writing import staging, write_files
 from equipoise_studies.query_by_example import neural, tilde, training
 from equipoise_studies.query_by_example.data import PAIR, QueryByExample, text_of
 from equipoise_studies.query_by_example.self_supervision import hard_negatives, training_papers
 from equipoise_studies.query_by_example.study import Part, Stage, Study
+from equipoise_studies.systems import encoders, rankers
 from equipoise_studies.systems.encoders import Floats32
 
 EXAMPLE = (
@@ -48,6 +49,16 @@ def stop_words() -> list[str]:
     path = project.data("studies", "query_by_example", "stop-words.txt")
     lines = read_text(path).splitlines()
     return [line for line in lines if line and not line.startswith("#")]
+
+
+def _without_reversed(judged: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
+    """Judged pairs without those that are scored the other way round.
+
+    A paper may be a query in one half and a candidate in the other: links go both ways.
+    """
+    reversed_pairs = scored.rename(columns={"query": "document", "document": "query"})
+    known = pd.MultiIndex.from_frame(reversed_pairs[["query", "document"]])
+    return judged[~pd.MultiIndex.from_frame(judged[["query", "document"]]).isin(known)]
 
 
 class Trainer:
@@ -124,6 +135,8 @@ class Trainer:
         stages = self.system.training
         for number, stage in enumerate(stages):
             path = self._weights_path(stages[: number + 1], part)
+            # A stage that was stopped goes on from here.
+            half_way = path.with_suffix(".pt")
             # A stage draws the same whether the one before it was trained now or read.
             rng = np.random.default_rng([self.seed, number])
             torch.manual_seed(self.seed * 1000 + number)
@@ -131,18 +144,17 @@ class Trainer:
                 load_model(self._module(), path)
                 note = json.loads(path.with_suffix(".json").read_text())
             else:
-                # A stage that was stopped goes on from here.
-                half_way = path.with_suffix(".pt")
                 losses = self._learn(stage, part, rng, half_way, is_first=number == 0)
                 tenth = max(1, len(losses) // 10)
                 mean_first, mean_last = np.mean(losses[:tenth]), np.mean(losses[-tenth:])
                 loss = [round(float(mean_first), 4), round(float(mean_last), 4)]
                 note = {"steps": len(losses), "loss": loss}
+                # The weights last: where they are, the stage is not trained again.
+                write_files({path.with_suffix(".json"): json.dumps(note)})
                 with staging(path) as staged:
                     save_model(self._module(), staged)
                     staged.replace(path)
-                path.with_suffix(".json").write_text(json.dumps(note))
-                half_way.unlink(missing_ok=True)
+            half_way.unlink(missing_ok=True)
             self.steps[stage.pairs], self.loss[stage.pairs] = note["steps"], note["loss"]
 
     def _module(self) -> Any:
@@ -248,6 +260,8 @@ class Trainer:
         TILDE learns from relevant papers alone, each once. thesis section 2.3.1.
         """
         judged = self.dataset.judgements.merge(part.trained)
+        if not self.study.collection.trained_on:
+            judged = _without_reversed(judged, self.dataset.judgements.merge(part.scored))
         is_relevant = judged["grade"] >= self.study.collection.relevant
         pools = {}
         for key, candidates in judged[~is_relevant].groupby(["task", "query"]):
@@ -263,8 +277,8 @@ class Trainer:
                 documents.append(row.document)
                 negatives.append(rng.choice(pools[row.task, row.query]))
         # A cross-encoder reads the query too, within its limit.
-        limit = stage.length if self.system.kind == "cross-encoder" else None
-        query_ids = self._ids(queries, limit)
+        limit = stage.length if self.system.kind == "cross-encoder" else stage.query_length
+        query_ids = self._ids(queries, limit or None)
         if self.system.kind == "tildev2":
             query_ids = self._asked(query_ids)
         return training.Pairs(
@@ -347,13 +361,18 @@ class Trainer:
 
     def _scored(self, part: Part) -> pd.DataFrame:
         """Scores of every pair of the part: ``task, query, document, score``."""
-        self._trained(part)
+        parts_before = len(self.added)
         pairs = self.dataset.judgements[PAIR].merge(part.scored)
         pairs = pairs.sort_values(PAIR, ignore_index=True)
         queries = pd.Index(pairs["query"].unique())
         documents = pd.Index(sorted(pairs["document"].unique()))
         rows = queries.get_indexer(pairs["query"])
         columns = documents.get_indexer(pairs["document"])
+        if self.system.kind == "dense":
+            return pairs.assign(score=self._cosines(queries, documents)[rows, columns])
+        self._trained(part)
+        # Only what is scored counts: of a training that was kept nothing is read again.
+        del self.added[parts_before:]
         if self.system.kind == "cross-encoder":
             return pairs.assign(score=self._relevance(queries, documents, rows, columns))
 
@@ -379,6 +398,16 @@ class Trainer:
         # Two texts of 254 and three special tokens fit a BERT's 512 places.
         length = min(self.system.length, 254)
         return neural.relevance_scores(self.projected, pair_queries, pair_documents, length=length)
+
+    def _cosines(self, queries: pd.Index, documents: pd.Index) -> Floats:
+        """Cosines of every query and document by the encoder's mean token states."""
+        neural.seeded(self.seed, threads=self.study.threads)
+        model = encoders.load_model(self.folder, "encoder", self.system.precision)
+        distinct = queries.union(documents)
+        vectors = rankers.text_vectors(model, list(self.texts[distinct]), length=self.system.length)
+        places_of_queries = distinct.get_indexer(queries)
+        places_of_documents = distinct.get_indexer(documents)
+        return rankers.dense_scores(vectors[places_of_queries], vectors[places_of_documents])
 
     def _chunk_scores(self, query_counts: Any, documents: Sequence[Any]) -> Floats:
         """Scores of every query and document of a chunk, shaped (queries, documents)."""

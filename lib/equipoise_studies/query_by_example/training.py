@@ -135,7 +135,9 @@ def train_tilde(
 
     # Either text predicts the other's tokens.
     def loss_from(sources: Texts, marker: int | None, targets: Texts) -> torch.Tensor:
-        inputs = neural.padded(checkpoint.tokenizer, sources, marker=marker)
+        # A query has no limit as a target; as a source it has the encoder's.
+        cut_sources = [source[: neural.LONGEST] for source in sources]
+        inputs = neural.padded(checkpoint.tokenizer, cut_sources, marker=marker)
         return _set_loss(neural.cls_logits(checkpoint, inputs), targets, unasked)
 
     def loss_of(rows: Integers) -> torch.Tensor:

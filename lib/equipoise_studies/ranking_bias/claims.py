@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -62,14 +62,14 @@ def cannot_tell_apart(tied: pd.DataFrame, label: str, run: str, cutoff: int) -> 
 
 
 def significantly_above(
-    scores: pd.DataFrame, label: str, measure: str, baseline: str, alpha: float
+    scores: pd.DataFrame, label: str, measure: str, baseline: str, alpha: float, printed_set: str
 ) -> Evidence:
     """Which share of the other rankers is significantly above the baseline on a query set.
 
     By a paired t-test with Bonferroni's correction, as the printed marks. "Almost all rankers" is
     said of more rankers than these few: the interval is the exact binomial one of drawing so many.
     Its upper end counts for the paper the rankers that the queries leave open, those not
-    significantly below at 0.01.
+    significantly below at 0.01. ``printed_set``: the query set of Table 4.1 that it is set beside.
     """
     by_run = _by_run(scores, label, measure)
     gaps = by_run.drop(columns=baseline).sub(by_run[baseline], axis=0).to_numpy()
@@ -82,33 +82,35 @@ def significantly_above(
     low = stats.binomtest(n_above, rankers).proportion_ci(0.95, "exact").low
     high = stats.binomtest(n_not_below, rankers).proportion_ci(0.95, "exact").high
 
-    marked = printed_marks(label, measure)
+    marked = printed_marks(printed_set, measure)
     statement = f"share of {rankers} rankers significantly above {baseline} in {measure} on {label}"
     printed = float(marked.mean())
     return Evidence(statement, n_above / rankers, float(low), float(high), rankers, printed)
 
 
-def above_baseline(scores: pd.DataFrame, label: str, measure: str, baseline: str) -> Evidence:
+def above_baseline(
+    scores: pd.DataFrame, label: str, measure: str, baseline: str, printed_set: str
+) -> Evidence:
     """How far the other rankers lie above the baseline on a query set, mean over them.
 
-    Printed beside it, over BM25.
+    Printed beside it, over BM25, on the query set ``printed_set``.
     """
     by_run = _by_run(scores, label, measure)
     gaps_of_runs = by_run.drop(columns=baseline).sub(by_run[baseline], axis=0)
     gaps = gaps_of_runs.mean(axis=1).to_numpy()  # (queries,)
 
-    printed = _printed(label, measure)
+    printed = _printed(printed_set, measure)
     printed_gap = float(printed.drop("BM25").mean() - printed["BM25"])
     statement = f"{measure} on {label}, mean of {gaps_of_runs.shape[1]} rankers less {baseline}"
     return _evidence(statement, lambda drawn: float(gaps[drawn].mean()), len(gaps), printed_gap)
 
 
 def beyond_all_others(
-    scores: pd.DataFrame, label: str, measure: str, baseline: str, sign: int
+    scores: pd.DataFrame, label: str, measure: str, baseline: str, sign: int, printed_set: str
 ) -> Evidence:
     """How far the baseline lies above the highest other ranker, or below the lowest.
 
-    ``sign``: 1 for above, -1 for below.
+    ``sign``: 1 for above, -1 for below. ``printed_set``: the query set that it is set beside.
     """
     # with the sign turned, the lowest ranker is the highest
     by_run = sign * _by_run(scores, label, measure)
@@ -118,15 +120,18 @@ def beyond_all_others(
     def margin(drawn: Integers) -> float:
         return float(of_baseline[drawn].mean() - of_others[drawn].mean(axis=0).max())
 
-    printed = sign * _printed(label, measure)
+    printed = sign * _printed(printed_set, measure)
     printed_margin = float(printed["BM25"] - printed.drop("BM25").max())
     relation = "less the highest" if sign > 0 else "subtracted from the lowest"
     statement = f"{measure} on {label}, {baseline} {relation} other ranker"
     return _evidence(statement, margin, len(of_baseline), printed_margin)
 
 
-def correlation(scores: pd.DataFrame, label: str) -> Evidence:
-    """Pearson's r of NFaiRR and TExFAIR over the queries, mean over the rankers (Table 4.1)."""
+def correlation(scores: pd.DataFrame, label: str, printed_set: str) -> Evidence:
+    """Pearson's r of NFaiRR and TExFAIR over the queries, mean over the rankers (Table 4.1).
+
+    ``printed_set``: the query set of Table 4.1 that it is set beside.
+    """
     neutral = _by_run(scores, label, "NFaiRR").to_numpy()  # (queries, rankers)
     balanced = _by_run(scores, label, "TExFAIR").to_numpy()
     statement = f"r of NFaiRR and TExFAIR on {label}, mean of {neutral.shape[1]} rankers"
@@ -141,7 +146,7 @@ def correlation(scores: pd.DataFrame, label: str) -> Evidence:
         spread = np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0))
         return float(ratio((first * second).sum(axis=0), spread, 0.0).mean())
 
-    printed_r = float(_printed(label, "r").mean())
+    printed_r = float(_printed(printed_set, "r").mean())
     return _evidence(statement, mean_r, len(neutral), printed_r)
 
 
@@ -335,6 +340,26 @@ def _printed(label: str, measure: str) -> pd.Series:
     cells = table.loc[table["queries"] == label, measure]
     # some cells carry a mark of significance
     return cells.str.extract(r"([0-9.]+)")[0].astype(float)
+
+
+def printed_gaps(printed_sets: Mapping[str, str]) -> pd.DataFrame:
+    """The range of the printed differences from BM25 in fairness, over the ten other rankers.
+
+    ``printed_sets``: the query set of Table 4.1 by label. Columns ``queries, measure, low, high``.
+    """
+    rows = []
+    for label, printed_set in printed_sets.items():
+        for measure in ("NFaiRR", "TExFAIR"):
+            printed = _printed(printed_set, measure)
+            gaps = printed.drop("BM25") - printed["BM25"]
+            rows.append((label, measure, gaps.min(), gaps.max()))
+    return pd.DataFrame(rows, columns=["queries", "measure", "low", "high"])
+
+
+def printed_gap(printed_set: str, measure: str, row: str) -> float:
+    """The printed difference of a row of Table 4.1 from BM25."""
+    printed = _printed(printed_set, measure)
+    return float(printed[row] - printed["BM25"])
 
 
 def printed_marks(label: str, measure: str) -> pd.Series:

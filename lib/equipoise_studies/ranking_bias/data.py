@@ -2,7 +2,7 @@
 
 A counted collection holds no text, only what the measures ask of one: judgements, and how often
 each representative term stands in each document. Those of the committed config are facts
-(data/facts/ranking_bias); any other is counted from its texts.
+(data/facts/ranking_bias); any other is counted from its texts. Public runs are facts too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from equipoise.measures.ranking_bias import TermCounts, TermGroups, count_terms
 from equipoise.options import Tokens
 from equipoise.problems import Problems, shown
 from equipoise_compendium import facts
-from equipoise_studies.ranking_bias.upstream import ABOUT, BiasCollection
+from equipoise_studies.ranking_bias.upstream import ABOUT, SHARED, BiasCollection
 
 STUDY = "ranking_bias"
-WITH_FACTS = ("nqoracle", "grepbiasir")
-"""Collections of which facts are committed."""
+WITH_FACTS = ("nqoracle", "grepbiasir", "msmarco-dl", "msmarco-dl-sensitive")
+"""Collections of which facts are committed; those that share their documents share these facts."""
 
 WORLDS = ("original", "counterfactual")
 RUN_COLUMNS = ["world", "run", "topic", "document", "rank", "score"]
@@ -102,14 +102,22 @@ def occurrences(term_counts: TermCounts, id_column: str) -> pd.DataFrame:
 
 def read_counted(name: str, tokens: Tokens = "word") -> CountedCollection:
     """A counted collection, from its facts; ``name`` is one of `WITH_FACTS`."""
+    queries = read_query_ids(name)
+    documents = SHARED.get(name, name)
+    qrels = _facts_of(documents, "qrels.csv", {"level": int})
     return CountedCollection(
         name,
         ABOUT[name],
-        _facts_of(name, "queries.csv")["query"],
-        _facts_of(name, "qrels.csv", {"level": int}),
-        _read_term_counts(name, tokens),
+        queries,
+        qrels[qrels["topic"].isin(queries)].reset_index(drop=True),
+        _read_term_counts(documents, tokens),
         _facts_of(name, "query_terms.csv", {"occurrences": int}),
     )
+
+
+def read_query_ids(name: str) -> pd.Series:
+    """Ids of the queries of a collection, from its facts."""
+    return _facts_of(name, "queries.csv")["query"]
 
 
 def _facts_of(name: str, table: str, dtypes: dict[str, type] | None = None) -> pd.DataFrame:
@@ -137,6 +145,38 @@ def _read_term_counts(name: str, tokens: Tokens) -> TermCounts:
 
 
 # --- runs -----------------------------------------------------------------------------------------
+
+
+def read_public_run(run: str, collection: str, *, rounded: bool) -> pd.DataFrame:
+    """A public run on a collection, from the facts: columns ``run, topic, document, rank, score``.
+
+    Documents without a text have no rank, and those behind them move up. ``rounded``: its equal
+    scores are no ties, so that its ranks stand for its scores.
+    """
+    ranked = facts.read(STUDY, "public_runs.parquet")
+    is_wanted = (ranked["run"] == run) & ranked["topic"].isin(read_query_ids(collection))
+    lists = ranked[is_wanted & ranked["text"]].drop(columns="text")
+    if rounded:
+        lists = lists.assign(score=-lists["rank"].astype(float))
+    place = lists.groupby("topic", sort=False).cumcount()
+    return lists.assign(rank=place + 1).reset_index(drop=True)
+
+
+def read_passed_over(run: str, collection: str, cutoff: int) -> int:
+    """How many documents of the first ranks of a public run have no text, and so no rank here."""
+    ranked = facts.read(STUDY, "public_runs.parquet")
+    is_of_collection = ranked["topic"].isin(read_query_ids(collection))
+    first_ranks = ranked[(ranked["run"] == run) & is_of_collection & (ranked["rank"] <= cutoff)]
+    return int((~first_ranks["text"]).sum())
+
+
+def best_of_lists(run: pd.DataFrame, depth: int) -> pd.DataFrame:
+    """The best documents of each list, and those tied with the last of them."""
+    best = run.groupby("topic", sort=False).head(depth)
+    # a tie at the last rank is kept whole, so that its order can be averaged over
+    last_score = best.groupby("topic")["score"].min()
+    in_depth = run["score"].to_numpy() >= last_score.reindex(run["topic"]).to_numpy()
+    return run[in_depth]
 
 
 def read_recorded_runs(path: str | Path) -> pd.DataFrame:

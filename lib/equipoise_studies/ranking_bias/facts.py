@@ -12,7 +12,7 @@ import pandas as pd
 from equipoise.measures.ranking_bias import TermCounts, count_terms
 from equipoise.options import Tokens
 from equipoise_compendium.facts import MakeTable
-from equipoise_studies.ranking_bias import upstream
+from equipoise_studies.ranking_bias import msmarco, upstream
 from equipoise_studies.ranking_bias.data import WITH_FACTS, occurrences
 from equipoise_studies.ranking_bias.substitution import PRONOUNS
 
@@ -50,18 +50,26 @@ def make_query_terms() -> pd.DataFrame:
 
 def make_qrels() -> pd.DataFrame:
     """Judgements: columns ``collection, topic, document, level``."""
-    return _of_each({name: upstream.collection(name).qrels for name in WITH_FACTS})
+    tables: dict[str, pd.DataFrame] = {}
+    for name in WITH_FACTS:
+        # collections that share their documents share judgements
+        documents = upstream.SHARED.get(name, name)
+        qrels = upstream.collection(name).qrels
+        if documents in tables:
+            qrels = pd.concat([tables[documents], qrels]).drop_duplicates()
+        tables[documents] = qrels
+    return _of_each(tables)
 
 
 def make_documents() -> pd.DataFrame:
     """Lengths in terms: columns ``collection, document``, and one for each tokenisation."""
     tables = {}
-    for name in WITH_FACTS:
+    for documents, name in _document_sets().items():
         lengths = {}
         for tokens, term_counts in _counted_each_way(name).items():
             # Parquet keeps the type: half the bytes of the default
             lengths[tokens] = pd.Series(term_counts.lengths, term_counts.documents, dtype="int32")
-        tables[name] = pd.DataFrame(lengths).reset_index()
+        tables[documents] = pd.DataFrame(lengths).reset_index()
     return _of_each(tables)
 
 
@@ -71,7 +79,7 @@ def make_term_counts() -> pd.DataFrame:
     Columns ``collection, document, term``, and one for each tokenisation.
     """
     tables = {}
-    for name in WITH_FACTS:
+    for documents, name in _document_sets().items():
         term_counts = _counted_each_way(name)
         columns = {}
         for tokens, counts in term_counts.items():
@@ -83,8 +91,13 @@ def make_term_counts() -> pd.DataFrame:
         # in the order of the documents, as all tables of a collection
         place = term_counts["word"].documents.get_indexer(table["document"])
         order = np.lexsort((table["term"], place))
-        tables[name] = table.iloc[order]
+        tables[documents] = table.iloc[order]
     return _of_each(tables)
+
+
+def _document_sets() -> dict[str, str]:
+    """The documents of the collections by name, each with a collection that has them."""
+    return {upstream.SHARED.get(name, name): name for name in WITH_FACTS}
 
 
 def _counted_each_way(name: str) -> dict[str, TermCounts]:
@@ -102,6 +115,17 @@ def make_public_queries() -> pd.DataFrame:
     return upstream.public_queries()
 
 
+def make_public_runs() -> pd.DataFrame:
+    """Public runs on the queries of TREC Deep Learning, ranks and scores as upstream.
+
+    Columns ``run, topic, document, rank, score``, and ``text``: whether the passage's is at hand.
+    """
+    runs = msmarco.public_runs()
+    runs["text"] = runs["document"].isin(msmarco.ranked().passages["document"])
+    # three runs have six digits, and no more are needed to tell their ranks apart
+    return runs.astype({"run": "category", "rank": "int16", "score": "float32"})
+
+
 def _of_each(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The tables of all collections, one beneath the other."""
     return pd.concat(tables, names=["collection"]).reset_index("collection")
@@ -115,5 +139,6 @@ TABLES: dict[str, MakeTable] = {
     "documents.parquet": make_documents,
     "term_counts.parquet": make_term_counts,
     "public_queries.csv": make_public_queries,
+    "public_runs.parquet": make_public_runs,
 }
 """Makers of the fact tables, by file."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from equipoise_compendium.plots import COLOURS, GREY, look
+from equipoise_compendium.plots import COLOURS, GREY
 
 _LIST_WIDTH = 1.15
 """Of a drawn list with the gap beside it."""
@@ -42,61 +41,73 @@ def grouped_lists(ax: Axes, lists: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     return ax
 
 
-def measures_over_cutoffs(axes: NDArray[Any], curves: pd.DataFrame, labels: Sequence[str]) -> None:
+def measures_over_cutoffs(
+    axes: NDArray[Any], curves: pd.DataFrame, labels: Sequence[str], baseline: str
+) -> None:
     """Draw each measure over the ranking cut-off: a row a measure, a column a query set.
 
-    A line for each run. All axes have one scale, so that what moves more is seen to move more; one
-    legend stands above them all.
+    A line for each run, the baseline's in another colour. All axes have one scale, so that what
+    moves more is seen to move more; one legend stands above them all.
     """
-    runs = curves["run"].unique().tolist()
     measures = ("TExFAIR", "TExFAIR without proportionality", "NFaiRR")
     for row, measure in zip(axes, measures, strict=True):
         for ax, label in zip(row, labels, strict=True):
             panel = curves[(curves["queries"] == label) & (curves["measure"] == measure)]
-            for number, run in enumerate(runs):
-                line = panel[panel["run"] == run].sort_values("cutoff")
-                ax.plot(line["cutoff"], line["value"], label=run, markersize=4, **look(number))
+            for run, line in panel.sort_values("cutoff").groupby("run"):
+                if run != baseline:
+                    ax.plot(line["cutoff"], line["value"], color=GREY, label="each other ranker")
+            line = panel[panel["run"] == baseline].sort_values("cutoff")
+            ax.plot(line["cutoff"], line["value"], "o-", color=COLOURS[0], ms=4, label=baseline)
             by_run = panel.groupby("run")["value"]
             move = (by_run.max() - by_run.min()).mean()
-            ax.set_title(f"{label}: moves by {move:.2f}", loc="left", fontsize=10)
+            ax.set_title(f"{label}: {move:.2f} between extremes", loc="left", fontsize=9)
             ax.set_xticks(sorted(panel["cutoff"].unique()))
         row[0].set_ylabel(measure.replace(" ", "\n", 1))
     for ax in axes[-1]:
         ax.set_xlabel("Cut-off k, ranks")
     handles, names = axes[0][0].get_legend_handles_labels()
-    axes[0][0].figure.legend(handles, names, ncols=2, loc="outside upper center")
+    line_by_name = dict(zip(names, handles, strict=True))
+    axes[0][0].figure.legend(
+        line_by_name.values(), line_by_name, ncols=2, loc="outside upper center"
+    )
 
 
-def fairness_by_query(
-    axes: Sequence[Axes], scores: pd.DataFrame, runs: Sequence[str], labels: Sequence[str]
+def differences_from_baseline(
+    axes: Sequence[Axes], tests: pd.DataFrame, printed: pd.DataFrame, baseline: str
 ) -> None:
-    """Density of NFaiRR and TExFAIR over the queries of all runs, axes for each query set.
+    """Draw how much fairer than the baseline each ranker is, with intervals, axes for each measure.
 
-    The title says how the two correlate, run by run. ``scores``: indexed by query set, run and
-    query, a column for each measure.
+    ``tests`` (columns queries, run, measure, units, difference, low, high): one row for each line.
+    ``printed`` (columns queries, measure, low, high): the range of the printed differences, a band
+    behind the rankers of the query set.
     """
-    densities = []
-    for ax, label in zip(axes, labels, strict=True):
-        lists = scores.loc[label].loc[list(runs), ["NFaiRR", "TExFAIR"]].dropna()
-        density = ax.hexbin(
-            lists["NFaiRR"],
-            lists["TExFAIR"],
-            gridsize=20,
-            extent=(0, 1, 0, 1),
-            mincnt=1,
-            bins="log",
-            cmap="Blues",
-            edgecolors=GREY,
-            linewidths=0.3,
+    lines = list(tests[["queries", "run"]].drop_duplicates().itertuples(index=False, name=None))
+    labels = list(dict.fromkeys(label for label, _ in lines))
+    # a free line above each query set, for its name
+    heights = {line: -n - labels.index(line[0]) for n, line in enumerate(lines)}
+    units = tests.groupby("queries")["units"].first()
+    for ax, (measure, rows) in zip(axes, tests.groupby("measure", sort=False), strict=True):
+        ax.axvline(0, color=GREY, linewidth=1)
+        for row in rows.to_dict("records"):
+            height = heights[row["queries"], row["run"]]
+            colour = COLOURS[labels.index(row["queries"])]
+            ax.plot([row["low"], row["high"]], [height, height], color=colour)
+            ax.plot(row["difference"], height, "o", color=colour)
+        for row in printed[printed["measure"] == measure].to_dict("records"):
+            of_set = [heights[line] for line in lines if line[0] == row["queries"]]
+            bottom, top = min(of_set) - 0.45, max(of_set) + 0.45
+            ax.fill_betweenx([bottom, top], row["low"], row["high"], color=GREY, alpha=0.3, lw=0)
+        ax.set_xlabel(f"{measure} less that of {baseline}")
+        ax.set_ylim(min(heights.values()) - 0.8, 1.6)
+    names = [run for _, run in lines]
+    axes[0].set_yticks(list(heights.values()), names)
+    for label in labels:
+        top = max(height for line, height in heights.items() if line[0] == label)
+        axes[0].text(
+            0.01,
+            top + 0.5,
+            f"{label}, {units[label]:,} queries",
+            transform=axes[0].get_yaxis_transform(),
+            fontweight="bold",
+            va="bottom",
         )
-        densities.append(density)
-        r = [lists.loc[run].corr().loc["NFaiRR", "TExFAIR"] for run in runs]
-        ax.set_xlabel("NFaiRR")
-        ax.set_title(f"{label}: r of {min(r):.2f} to {max(r):.2f}", loc="left", fontsize=10)
-    axes[0].set_ylabel("TExFAIR")
-    # one scale of colours for all axes
-    most_lists = max(float(np.asarray(density.get_array()).max()) for density in densities)
-    for density in densities:
-        density.set_clim(1, most_lists)
-    colour_label = "Lists in a cell, logarithmic"
-    axes[0].figure.colorbar(densities[0], ax=list(axes), label=colour_label)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from equipoise_compendium.claims import Evidence
+from equipoise_studies.ranking_bias.claims import printed_gap
 from equipoise_studies.ranking_bias.data import CountedCollection
 from equipoise_studies.ranking_bias.study import Study
 
@@ -19,37 +20,89 @@ _KINDS = {
     "dense": "dense: a vector for each text",
     "cross-encoder": "a re-ranker: one model reads query and document together",
     "run files": "its runs are read",
+    "public runs": "its runs are public",
 }
 
 
 # --- what the chapter is run on -------------------------------------------------------------------
 
 
-def names_of(collections: Mapping[str, CountedCollection]) -> str:
-    """Which collection stands for each query set, by name."""
-    names = [f"{collection.name} for {label}" for label, collection in collections.items()]
-    return " and ".join(names)
+def data_of(study: Study, labels: Sequence[str]) -> str:
+    """Which collections stand for which query sets of the thesis, and whose runs they have."""
+    parts = []
+    for label in labels:
+        collection = study.query_sets[label].collection
+        runs = "recorded runs" if study.recorded_rankers(label) else "public runs"
+        parts.append(f"{collection} for {study.printed_set(label)}, {runs}")
+    if study.stands_for == "thesis" and study.other_data:
+        parts.append(f"another collection than the thesis's: {study.other_data}")
+    return "; ".join(parts)
 
 
-def of_collections(collections: Mapping[str, CountedCollection]) -> list[str]:
-    """What stands for each query set, in words."""
-    return [f"{label} is {collection.about}." for label, collection in collections.items()]
+def of_collections(study: Study, collections: Mapping[str, CountedCollection]) -> list[str]:
+    """What each query set is, once for each collection, and what it can show, in words."""
+    sentences = []
+    told_of: set[str] = set()
+    for label, collection in collections.items():
+        if collection.name not in told_of:
+            sentences.append(f"{label}: {collection.about}.")
+            told_of.add(collection.name)
+        if study.query_sets[label].shows:
+            sentences.append(f"{label} {study.query_sets[label].shows}.")
+    return sentences
+
+
+def of_passed_over(passed_over: pd.DataFrame, cutoff: int) -> list[str]:
+    """How many passages at the first ranks of public runs have no text."""
+    if not passed_over["without a text"].any():
+        return []
+    counts = []
+    for label, rows in passed_over.groupby("queries", sort=False):
+        lacking, ranks = rows["without a text"], rows["ranks"]
+        counts.append(
+            f"{lacking.sum()} of {ranks.sum():,} on {label} (at most {lacking.max()} of "
+            f"{ranks.max()} of one run)"
+        )
+    return [
+        f"Of the documents at ranks up to {cutoff} of the public runs some have no text here, so "
+        f"that those behind them move up: {' and '.join(counts)}."
+    ]
+
+
+def of_names(study: Study) -> list[str]:
+    """The rankers by name, public ones and others."""
+    public: list[str] = []
+    recorded: list[str] = []
+    for key, ranker in study.rankers.items():
+        names = public if ranker.public else recorded
+        names.append(study.called(key))
+    sentences = []
+    if public:
+        sentences.append(f"Public runs rank all passages of MS MARCO: {', '.join(public)}.")
+    sentences.append(f"Recorded for this study: {', '.join(recorded)}; no model runs here.")
+    return sentences
 
 
 def of_rankers(study: Study) -> list[str]:
     """The rankers of a study, and that none runs here."""
     rankers = []
+    public = []
     for key, ranker in study.rankers.items():
-        rankers.append(f"{study.called(key)} ({_KINDS[ranker.kind]}; {ranker.about})")
-    return [
-        f"There are {len(rankers)} rankers: {'; '.join(rankers)}.",
-        "What they returned is recorded; no model runs here.",
-    ]
+        if ranker.public:
+            public.append(f"{study.called(key)} ({ranker.about})")
+        else:
+            rankers.append(f"{study.called(key)} ({_KINDS[ranker.kind]}; {ranker.about})")
+    sentences = []
+    if public:
+        sentences.append(f"Public runs: {'; '.join(public)}.")
+    if rankers:
+        sentences.append(f"Recorded for this study: {'; '.join(rankers)}.")
+    return [*sentences, "No model runs here."]
 
 
 def of_what_reproduces(study: Study) -> list[str]:
     """What the numbers stand for."""
-    if study.stands_for == "replica":
+    if study.basis == "replica":
         tables = (
             "Table 4.1, Figure 4.2 and Table 4.2 are replicas: other collections and other "
             "rankers than the thesis's"
@@ -157,28 +210,87 @@ def _of_lead(lead: Evidence) -> str:
     )
 
 
-def of_composition(composition: pd.DataFrame, correlations: Mapping[str, Evidence]) -> list[str]:
-    """What the lists hold beside how strongly the two measures go together."""
+def of_differences(tests: pd.DataFrame, study: Study) -> list[str]:
+    """How many rankers are significantly fairer than the baseline, by query set (Table 4.1).
+
+    ``tests``: of all rankers that findings are about.
+    """
     sentences = []
-    for row in composition.to_dict("records"):
-        r = _with_interval(correlations[row["queries"]], 2)
+    for label, of_set in tests.groupby("queries", sort=False):
+        counts = []
+        for measure, rows in of_set.groupby("measure", sort=False):
+            gaps = rows["difference"]
+            fairer = rows["significant"] & (gaps > 0)
+            counts.append(
+                f"{fairer.sum()} of {len(rows)} by {measure} (differences "
+                f"{gaps.min():+.3f} to {gaps.max():+.3f})"
+            )
+        units = of_set["units"].iloc[0]
         sentences.append(
-            f"On {row['queries']} {row['judged for the query']:.0%} of the documents are judged "
-            f"for the query; {row['leaning']:.0%} lean to one gender, and "
-            f"{row['leaning as their list']:.0%} of these lean as most of their list does; the "
-            f"two measures correlate with r = {r}."
+            f"On {label} ({units:,} queries) {' and '.join(counts)} are significantly fairer than "
+            f"{study.called(study.baseline)}."
         )
     return sentences
 
 
-def of_correlations(correlations: Mapping[str, Evidence]) -> list[str]:
-    """How strongly the two measures go together, and what is printed."""
+def of_strata(strata: pd.DataFrame) -> list[str]:
+    """How full of gendered terms the lists are, and how the measures go together in like lists."""
+    sentences = []
+    for label, rows in strata.groupby("queries", sort=False):
+        by_number = rows.set_index("with a term")
+        within = by_number["r"].drop("all").dropna()
+        sentences.append(
+            f"On {label} {by_number.loc['0', 'share of lists']:.0%} of the lists hold no term at "
+            f"all; among lists with like numbers of such documents r is {within.min():.2f} to "
+            f"{within.max():.2f}, among all together {by_number.loc['all', 'r']:.2f}."
+        )
+    return sentences
+
+
+def of_correlations(
+    correlations: Mapping[str, Evidence], sets: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """How strongly the two measures go together, and what is printed.
+
+    ``sets``: by query set of the thesis, what stands for it.
+    """
     parts = []
-    for label, evidence in correlations.items():
-        parts.append(f"{_with_interval(evidence, 2)} on {label}, printed {evidence.printed:.2f}")
+    for name, labels in sets.items():
+        evidence = correlations[name]
+        words = f"{_with_interval(evidence, 2)} on {' and '.join(labels)}"
+        if evidence.printed is not None:
+            words += f", printed {evidence.printed:.2f} on {name}"
+        parts.append(words)
     return [
         f"Over the queries the two measures correlate with r = {'; '.join(parts)} "
         "(means over the rankers)."
+    ]
+
+
+def of_named(tests: pd.DataFrame, study: Study) -> list[str]:
+    """How rankers that the thesis has as well differ from the baseline, here and in print.
+
+    ``tests``: differences from the baseline by query set, run and measure.
+    """
+    if study.stands_for == "thesis":
+        return []
+    printed_rows = {study.called(key): ranker.printed for key, ranker in study.rankers.items()}
+    parts = []
+    for row in tests.to_dict("records"):
+        printed_row = printed_rows[row["run"]]
+        if printed_row:
+            printed_set = study.printed_set(row["queries"])
+            gap = printed_gap(printed_set, row["measure"], printed_row)
+            parts.append(
+                f"{row['measure']} on {row['queries']} {row['difference']:+.3f} "
+                f"[{row['low']:.3f}, {row['high']:.3f}], printed {gap:+.3f}"
+            )
+    if not parts:
+        return []
+    names = ", ".join(dict.fromkeys(run for run in tests["run"] if printed_rows[run]))
+    return [
+        f"{names}, which the thesis has too, less {study.called(study.baseline)}: "
+        f"{'; '.join(parts)}."
     ]
 
 
@@ -210,6 +322,31 @@ def of_substitution(account: pd.DataFrame) -> list[str]:
             "that was substituted somewhere."
         )
     return sentences
+
+
+def of_overlaps(overlaps: pd.DataFrame | None, baseline: str) -> list[str]:
+    """How little the rankers notice the counterfactual (Table 4.2), if that was recorded.
+
+    ``overlaps``: indexed by query set and run, with a column CRBO.
+    """
+    if overlaps is None:
+        return []
+    parts = []
+    for label, rows in overlaps["CRBO"].groupby("queries", sort=False):
+        by_run = rows.droplevel("queries")
+        others = by_run.drop(baseline, errors="ignore")
+        # without the baseline, or without another ranker, nothing is compared
+        if len(others) in (0, len(by_run)):
+            continue
+        parts.append(
+            f"{by_run[baseline]:.3f} for {baseline} and {others.min():.3f} to "
+            f"{others.max():.3f} for the others on {label}"
+        )
+    if not parts:
+        return []
+    return [
+        f"CRBO, 1 for a ranker that does not notice the exchange of genders: {'; '.join(parts)}."
+    ]
 
 
 def of_choices(variants: pd.DataFrame) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -37,6 +37,8 @@ NOTEBOOK = "thesis_ch4_ranking_bias"
 _TABLES = {"method": "thesis/table-4.1", "model": "thesis/table-4.2"}
 """Printed tables, by the column that names the rankers."""
 
+_TABLES_OF_SETS = ("4.1", "4.2")
+
 OF_THESIS = {"QS1": "msmarco-qs1", "QS2": "msmarco-qs2"}
 """The collections of the thesis, by query set."""
 
@@ -49,6 +51,11 @@ class QuerySet:
     folder, as `stream_documents` reads it, or else ``ir_datasets``: a name. ``about``: what it is,
     in words. Of MS MARCO's collections each of these files may be named as well: it lies on this
     machine then. ``source``: where the files are had.
+
+    ``relevant``: the grade from which a document is. ``tables``: the printed tables, and Figure 4.2
+    with the first of them, in which the report has it. ``printed``: the query set of the thesis
+    that it is set beside, its own name by default. ``shows``: what it can show and what not, in
+    words, which the report repeats.
     """
 
     collection: str
@@ -58,9 +65,14 @@ class QuerySet:
     ir_datasets: str = ""
     about: str = ""
     source: str = ""
+    relevant: Count = 1
+    tables: Names = _TABLES_OF_SETS
+    printed: str = ""
+    shows: str = ""
 
     def misfits(self) -> Iterator[Misfit | str]:
         """What does not go together."""
+        yield from unknown_names("tables", "table", self.tables, _TABLES_OF_SETS)
         if self.collection in upstream.PASSAGES:
             if self.ir_datasets or self.about:
                 yield f"{self.collection} with ir_datasets or an about, which it has of itself"
@@ -150,13 +162,17 @@ class Ranker:
     documents, which a cross-encoder re-ranks. ``training``: of a cross-encoder. ``runs``: TREC run
     files, with ``{world}`` and ``{queries}`` in their path. ``worlds``: those it ranks, the
     original one at least. ``name``: what the report calls it, its key by default. ``printed``: its
-    row in Table 4.1.
+    row in Table 4.1. ``query_sets``: those it ranks, all of them by default.
+
+    Of public runs, which are facts: ``public``: the run of each query set; ``rounded``: its scores
+    are, so that equal ones are no ties and its ranks count. ``in_claims``: whether findings about
+    rankers by pretrained language models count it; the baseline never is.
 
     How to make run files: ``recipe``, in which `record.recipes.PLACES` stand in braces; ``index``:
     the ready one of the original collection; ``source``: where this and the model are had.
     """
 
-    kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files"]
+    kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files", "public runs"]
     about: str
     model: str = ""
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -172,9 +188,18 @@ class Ranker:
     source: str = ""
     name: str = ""
     printed: str = ""
+    query_sets: Names = ()
+    public: dict[str, str] = field(default_factory=dict)
+    rounded: bool = False
+    in_claims: bool = True
 
     def misfits(self) -> Iterator[Misfit | str]:
         """What does not go together."""
+        if (self.kind == "public runs") != bool(self.public):
+            yield "public runs, and no other kind, name a run for each query set (public)"
+        if self.public and (self.query_sets or self.worlds != data.WORLDS[:1]):
+            wanted = "worlds: [original] and no query_sets, which public names"
+            yield Misfit("public", "a public run with other worlds or query sets", wanted)
         if (self.kind == "run files") != (self.runs is not None):
             yield Misfit(
                 "runs",
@@ -193,7 +218,7 @@ class Ranker:
             yield Misfit("worlds", found, f"{' and '.join(data.WORLDS)}, the first one always")
         if (self.kind == "cross-encoder") != (self.training is not None):
             yield "a cross-encoder, and no other kind, has a training"
-        needs_model = self.kind not in ("bm25", "run files")
+        needs_model = self.kind not in ("bm25", "run files", "public runs")
         if needs_model and not self.model:
             yield f"{self.kind} has a model"
         if self.model and not needs_model:
@@ -235,22 +260,36 @@ class Study(ChapterConfig):
 
     def misfits(self) -> Iterator[Misfit | str]:
         """What does not go together."""
-        if set(self.query_sets) != {"QS1", "QS2"}:
+        if not set(self.query_sets) >= {"QS1", "QS2"}:
             found = ", ".join(self.query_sets) or "none"
-            yield Misfit("query_sets", found, "the query sets are QS1 and QS2")
+            yield Misfit("query_sets", found, "QS1 and QS2 are among the query sets")
         if self.baseline not in self.rankers:
             found = f"the baseline {self.baseline} is none of the rankers {', '.join(self.rankers)}"
             yield Misfit("baseline", found, nearest(self.baseline, self.rankers))
-        # names label the rows of the tables
-        names = {self.called(key) for key in self.rankers}
-        if len(names) < len(self.rankers):
-            yield Misfit("rankers", "two rankers have one name", "a name for each")
+        yield from self._misfits_of_query_sets()
         trainings = [ranker.training for ranker in self.rankers.values() if ranker.training]
         queries = [training.queries for training in trainings]
         yield from unknown_names("rankers", "query set to train on,", queries, self.query_sets)
         yield from self._misfits_of_rows()
         if self.stands_for == "thesis":
             yield from self._misfits_of_thesis()
+
+    def _misfits_of_query_sets(self) -> Iterator[Misfit]:
+        """Rankers of query sets that are not there, and query sets without a baseline."""
+        for key, ranker in self.rankers.items():
+            labels = [*ranker.query_sets, *ranker.public]
+            yield from unknown_names(f"rankers.{key}", "query set", labels, self.query_sets)
+        if self.baseline not in self.rankers:
+            return
+        baseline = self.called(self.baseline)
+        for label in self.query_sets:
+            # names label the rows of the tables
+            names = [self.called(key) for key in self.rankers_on(label)]
+            if len(set(names)) < len(names):
+                yield Misfit("rankers", f"two rankers of {label} have one name", "a name for each")
+            if baseline not in names:
+                wanted = f"a ranker called {baseline}, as the baseline is"
+                yield Misfit(f"query_sets.{label}", ", ".join(names) or "no ranker", wanted)
 
     def _misfits_of_rows(self) -> Iterator[Misfit]:
         """Rows of Table 4.1 that are not there, or that two rankers stand for."""
@@ -276,9 +315,55 @@ class Study(ChapterConfig):
                 found = f"{ranker.kind} as run here, which is not the thesis's {ranker.printed}"
                 yield Misfit(f"rankers.{key}", found, "run files, or stands_for: replica")
 
+    def sets_in(self, table: str) -> list[str]:
+        """The query sets that the report has in a printed table."""
+        return [label for label, chosen in self.query_sets.items() if table in chosen.tables]
+
+    def printed_set(self, label: str) -> str:
+        """The query set of the thesis that a query set is set beside."""
+        return self.query_sets[label].printed or label
+
+    def set_of(self, label: str, table: str) -> str:
+        """The query set that stands nearest to one of the thesis in a printed table."""
+        names = self.sets_in(table)
+        # the first that is set beside it, in the order of the config
+        return next(name for name in names if self.printed_set(name) == label)
+
+    def counted_in_claims(self) -> set[str]:
+        """Names of the rankers that findings are about, and of the baseline."""
+        return {self.called(key) for key, ranker in self.rankers.items() if ranker.in_claims}
+
+    def rankers_on(self, label: str) -> dict[str, Ranker]:
+        """The rankers of a query set."""
+        rankers = {}
+        for key, ranker in self.rankers.items():
+            labels = ranker.query_sets or tuple(ranker.public) or tuple(self.query_sets)
+            if label in labels:
+                rankers[key] = ranker
+        return rankers
+
+    def recorded_rankers(self, label: str) -> dict[str, Ranker]:
+        """The rankers of a query set whose runs are recorded, and not public."""
+        rankers = self.rankers_on(label)
+        return {key: ranker for key, ranker in rankers.items() if ranker.kind != "public runs"}
+
     def called(self, ranker: str) -> str:
         """What the report calls a ranker."""
         return self.rankers[ranker].name or ranker
+
+    @property
+    def other_data(self) -> str:
+        """What tells the recorded collections from MS MARCO's, by their sizes."""
+        for label, query_set in self.query_sets.items():
+            name = query_set.collection
+            recorded = self.record / f"{name}_settings.json"
+            if name not in upstream.PASSAGES or not recorded.is_file():
+                continue
+            account = self.account(label)
+            other = upstream.other_than_msmarco(name, account["documents"], account["queries"])
+            if other:
+                return f"{label}: {other}"
+        return ""
 
     def compared(self, table: pd.DataFrame, column: str) -> dict[str, Any]:
         """What `Report.table` takes: a table indexed by query set and run.
@@ -288,7 +373,7 @@ class Study(ChapterConfig):
         # a replica's rankers are not the printed ones, so its cells are compared with none
         ours = table.reset_index()
         options = {"basis": self.basis, "tolerance": self.tolerance}
-        if self.stands_for != "thesis":
+        if self.basis == "replica":
             return options | {"ours": ours, "keys": ["queries", "run"]}
 
         keys = ["queries", column]
@@ -374,16 +459,42 @@ class Study(ChapterConfig):
 
         The rankers stand in the config's order, under the names of the report.
         """
-        recorded = {}
-        for label in self.query_sets:
-            recorded[label] = data.read_recorded_runs(self.file(label, "runs.tsv.gz"))
-        runs = pd.concat(recorded, names=["queries"]).reset_index("queries")
-
-        # a record may hold rankers that the config does not name
+        runs_by_set = {label: self._runs_on(label) for label in self.query_sets}
+        runs = pd.concat(runs_by_set, names=["queries"]).reset_index("queries")
         place = {key: number for number, key in enumerate(self.rankers)}
-        runs = runs[runs["run"].isin(place)]
         runs = runs.sort_values("run", key=lambda keys: keys.map(place), kind="stable")
         return runs.assign(run=runs["run"].map(self.called)).reset_index(drop=True)
+
+    def _runs_on(self, label: str) -> pd.DataFrame:
+        """The runs of a query set, recorded and public ones, by the keys of the config."""
+        runs = []
+        rankers = self.rankers_on(label)
+        if self.recorded_rankers(label):
+            recorded = data.read_recorded_runs(self.file(label, "runs.tsv.gz"))
+            # a record may hold rankers that the config does not name
+            runs.append(recorded[recorded["run"].isin(rankers)])
+        collection = self.query_sets[label].collection
+        for key, ranker in rankers.items():
+            if ranker.public:
+                run = data.read_public_run(ranker.public[label], collection, rounded=ranker.rounded)
+                best = data.best_of_lists(run, self.depth)
+                runs.append(best.assign(world=data.WORLDS[0], run=key))
+        return pd.concat(runs)
+
+    def passed_over(self, cutoff: int) -> pd.DataFrame:
+        """Documents at the first ranks of public runs that have no text and so are passed over.
+
+        Columns ``queries, run, ranks, without a text``.
+        """
+        rows = []
+        for label, query_set in self.query_sets.items():
+            for key, ranker in self.rankers_on(label).items():
+                if ranker.public:
+                    run = ranker.public[label]
+                    ranks = cutoff * len(data.read_query_ids(query_set.collection))
+                    lacking = data.read_passed_over(run, query_set.collection, cutoff)
+                    rows.append((label, self.called(key), ranks, lacking))
+        return pd.DataFrame(rows, columns=["queries", "run", "ranks", "without a text"])
 
 
 def _read_queries(path: Path) -> pd.DataFrame:

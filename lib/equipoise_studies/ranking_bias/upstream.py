@@ -1,8 +1,9 @@
 """Collections with their texts, as upstream files hold them: for recorders, facts and evaluators.
 
-Small ones come whole (Grep-BiasIR, NQ-UTD, NFCorpus, Natural Questions); the MS MARCO passages of
-the original study stream through ir_datasets, with the two public query sets. The notebook needs
-none of them: it starts from the facts that `equipoise_studies.ranking_bias.facts` makes of them.
+Small ones come whole (Grep-BiasIR, NQ-UTD, NFCorpus, Natural Questions, the passages of MS MARCO
+that public runs found for the queries of TREC Deep Learning); all passages of MS MARCO, as in the
+original study, stream through ir_datasets, with the two public query sets. The notebook needs none
+of them: it starts from the facts that `equipoise_studies.ranking_bias.facts` makes of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from equipoise.measures.ranking_bias import count_terms
 from equipoise_compendium import project, registry
 from equipoise_studies.collections import cocktail
 from equipoise_studies.collections.natural_questions import read_questions
-from equipoise_studies.ranking_bias import grepbiasir
+from equipoise_studies.ranking_bias import grepbiasir, msmarco
 from equipoise_studies.ranking_bias.substitution import GenderPairs
 
 TERM_LISTS = {
@@ -135,6 +136,17 @@ def _nqoracle(name: str) -> BiasCollection:
     )
 
 
+def _deep_learning(name: str) -> BiasCollection:
+    if name == "msmarco-dl-sensitive":
+        queries = msmarco.sensitive_queries()
+    else:
+        # words alone tell: the names of the long list stand in questions about anything
+        queries = msmarco.neutral_queries(read_term_list("short")["term"].tolist())
+    qrels = msmarco.judgements(queries["query"])
+    passages = msmarco.ranked().passages
+    return BiasCollection(name, queries, qrels, _in_memory(passages, passages["text"]))
+
+
 def msmarco_queries(name: str) -> pd.DataFrame:
     """A public query set of the thesis, ``msmarco-qs1`` or ``-qs2``: columns ``query, text``."""
     if name == "msmarco-qs1":
@@ -171,20 +183,30 @@ COLLECTIONS: dict[str, Callable[[str], BiasCollection]] = {
     "nq-utd": _cocktail,
     "nfcorpus": _cocktail,
     "nqoracle": _nqoracle,
+    "msmarco-dl": _deep_learning,
+    "msmarco-dl-sensitive": _deep_learning,
     "msmarco-qs1": _msmarco,
     "msmarco-qs2": _msmarco,
 }
 """Collections by name. ``msmarco-qs1`` and ``msmarco-qs2`` are those of the thesis.
 
-``nqoracle`` is the nearest to the first at hand: the Natural Questions that name no gendered term,
-over their gold passages, NFCorpus and NQ-UTD.
+``msmarco-dl`` and ``msmarco-dl-sensitive`` stand nearest to them by passages and rankers: queries
+of TREC Deep Learning, over the passages of MS MARCO that public runs found for these. ``nqoracle``
+has 25 times as many queries: the Natural Questions that name no gendered term, over their gold
+passages, NFCorpus and NQ-UTD.
 """
 
 PASSAGES = {"msmarco-qs1": "msmarco-passage", "msmarco-qs2": "msmarco-passage"}
 """Documents that several collections share; of these, files may lie on this machine."""
 
+SHARED = PASSAGES | dict.fromkeys(("msmarco-dl", "msmarco-dl-sensitive"), "msmarco-pool")
+"""All documents that several collections share."""
+
 DOCUMENTS = {"msmarco-passage": 8_841_823}
 """How many documents there are, where that is known before they are read."""
+
+QUERIES = {"msmarco-qs1": (1756, 1765), "msmarco-qs2": (215,)}
+"""How many queries the thesis states, and the public file holds, where these differ."""
 
 ABOUT = {
     "grepbiasir": "Grep-BiasIR: bias-sensitive queries, each with relevant and non-relevant "
@@ -193,6 +215,10 @@ ABOUT = {
     "nfcorpus": "NFCorpus: queries on nutrition, with medical articles",
     "nqoracle": "the questions of Natural Questions that name no gendered term, over their gold "
     "passages, NFCorpus and NQ-UTD",
+    "msmarco-dl": "the queries of TREC Deep Learning 2019 and 2020 that hold no gendered word, "
+    "with the passages of MS MARCO that four public runs have among their best 100",
+    "msmarco-dl-sensitive": "the bias-sensitive queries of TREC Deep Learning 2019, with the "
+    "same passages",
     "msmarco-qs1": "the non-gendered queries of the thesis, with the passages of MS MARCO",
     "msmarco-qs2": "the bias-sensitive queries of the thesis, with the passages of MS MARCO",
 }
@@ -204,6 +230,19 @@ def collection(name: str) -> BiasCollection:
     if name not in COLLECTIONS:
         raise ValueError(f"no collection named {name!r}; there are {', '.join(COLLECTIONS)}")
     return replace(COLLECTIONS[name](name), about=ABOUT[name])
+
+
+def other_than_msmarco(name: str, documents: int, queries: int) -> str:
+    """What tells files of one's own from MS MARCO's and a public query set's, by their sizes.
+
+    Empty where nothing does. ``name``: one of `PASSAGES`.
+    """
+    n_documents = DOCUMENTS[PASSAGES[name]]
+    if documents != n_documents:
+        return f"{documents:,} documents, where MS MARCO has {n_documents:,}"
+    if queries not in QUERIES[name]:
+        return f"{queries:,} queries, where {name} has {QUERIES[name][-1]:,}"
+    return ""
 
 
 def public_queries() -> pd.DataFrame:

@@ -167,17 +167,17 @@ def _label_answer(text: str, written: Sequence[tuple[str, float | None]]) -> Lab
 @contextmanager
 def open_model(
     model: str,
-    endpoint: str,
+    served: Endpoint | None,
     device: Device,
     models: Path | None,
     answers: Answers = "words",
 ) -> Iterator[tuple[Label, Write]]:
-    """A model to be asked; temperature 0 throughout.
+    """A model to be asked, of this machine or as it is served; temperature 0 throughout.
 
     ``answers``: whether a model on this machine is read by what it writes, as one behind an
     endpoint is, or by its likeliest first tokens, which takes a fraction of the time.
     """
-    if not endpoint:
+    if served is None:
         reader = Reader.load((models or Path()) / model, device=device)
 
         def by_words(prompts: Sequence[str]) -> list[LabelAnswer]:
@@ -189,13 +189,12 @@ def open_model(
         yield by_words if answers == "words" else by_first_token, reader.written
         return
 
-    served_model = Endpoint(endpoint, model)
     with chat.connect() as client:
 
         def ask(prompt: str, tokens: int) -> Answer:
             sampling = Sampling(temperature=0.0, top_p=1.0, max_tokens=tokens)
             messages = _message(prompt)
-            return chat.ask_patiently(client, served_model, sampling, messages, logprobs=True)[0]
+            return chat.ask_patiently(client, served, sampling, messages, logprobs=True)[0]
 
         def label(prompts: Sequence[str]) -> list[LabelAnswer]:
             labels = []

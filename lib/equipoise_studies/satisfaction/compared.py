@@ -137,7 +137,7 @@ def scores(study: Study, replica: pd.DataFrame, derived: pd.DataFrame) -> dict[s
 
 def shared(study: Study, index: pd.DataFrame, replica: pd.DataFrame) -> dict[str, Any]:
     """Table 3.7: of each model's setup that is best on Main, or of every estimator."""
-    if study.stands_for == "replica":
+    if study.basis == "replica":
         return {
             "ours": index,
             "basis": "replica",

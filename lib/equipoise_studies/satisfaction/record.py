@@ -10,6 +10,8 @@ texts of its collection.
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -26,7 +28,9 @@ from equipoise.problems import InputError, Problems
 from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
 from equipoise_studies.config import Step
+from equipoise_studies.costs import Work, cost_of_calls
 from equipoise_studies.recording import (
+    digest,
     lacking_weights,
     read_settings,
     replace_rows,
@@ -55,6 +59,8 @@ from equipoise_studies.satisfaction.systems import (
     state_features,
     under_sampled,
 )
+from equipoise_studies.satisfaction.work import work_of
+from equipoise_studies.systems import lacking_device
 
 __all__ = ["NOTEBOOK", "Study", "plan"]
 
@@ -66,7 +72,10 @@ PACKAGES = {
 SAMPLE_KEYS = ["collection", "world", "sample"]
 
 # The rows of a record tell these, or they decide nothing about what an estimator says.
-MAY_CHANGE = ("about", "printed", "dialogues", "up_sampling", "under_sampling", "device")
+MAY_CHANGE = (
+    *("about", "printed", "dialogues", "up_sampling", "under_sampling", "device"),
+    *("key_variable", "patience", "prices", "currency", "source", "billions"),
+)
 
 Keep = Callable[[pd.DataFrame, Any], None]
 """Keeps probabilities of dissatisfaction of some samples."""
@@ -99,10 +108,36 @@ class _Recorder:
                 steps.append(self._writing(name, self.study.writer))
             if self.study.has_annotators:
                 steps.append(self._annotating(turn_level))
+        asked: list[Writer | Estimator] = []
+        if self.study.writer is not None and not all(step.finished for step in steps):
+            asked.append(self.study.writer)
         for system, estimator in self.study.estimators.items():
+            labelling = []
             for name in self.study.collections:
                 for setup in estimator.setups:
-                    steps.append(self._labelling(system, estimator, name, setup))
+                    labelling.append(self._labelling(system, estimator, name, setup))
+            if not all(step.finished for step in labelling):
+                asked.append(estimator)
+            steps += labelling
+        return self._to_have(asked) + steps
+
+    def _to_have(self, asked: Sequence[Writer | Estimator]) -> list[Step]:
+        """What has to be had before models are run or asked, each thing once."""
+        if not asked:
+            return []
+        lacks_by_model: dict[str, tuple[str, ...]] = {}
+        for model in asked:
+            known_as = model.endpoint or model.model
+            # Bags of words want nothing.
+            if known_as and not lacks_by_model.get(known_as):
+                lacks_by_model[known_as] = self._lacking_model(model)
+            if known_as and not model.endpoint and model.device != "cpu":
+                lacks_by_model[f"PyTorch on {model.device}"] = lacking_device(model.device)
+        steps = [self._texts_step()]
+        for known_as, lacks in lacks_by_model.items():
+            done = int(not lacks)
+            step = Step(known_as, "models", 1, done, lambda: None, None, lacks, state="at hand")
+            steps.append(step)
         return steps
 
     # --- what lacks
@@ -118,11 +153,13 @@ class _Recorder:
     @cached_property
     def _lacking_texts(self) -> tuple[str, ...]:
         """Why collections can be planned, but not be read by a model."""
-        try:
-            self._read_texts()
-        except DataUnreachable as error:
-            return (str(error),)
-        return ()
+        lacks = []
+        for name in self.study.collections:
+            try:
+                self.study.texts(name)
+            except (DataUnreachable, InputError) as error:
+                lacks.append(str(error))
+        return tuple(dict.fromkeys(lacks))
 
     def _read_texts(self) -> None:
         """Read every collection: a record states all files that it could rest on."""
@@ -144,10 +181,25 @@ class _Recorder:
         }
         return record_settings
 
-    def _lacking_weights(self, model: str, endpoint: str) -> tuple[str, ...]:
-        if endpoint or not model:
+    def _texts_step(self) -> Step:
+        """The collections with their texts, and whether they are the thesis's."""
+        title = " and ".join(self.study.collections)
+        lacks = self._lacking_texts
+        if not lacks and self.study.stands_for == "thesis" and self.study.other_data:
+            title += f", not the thesis's, and so a replica ({self.study.other_data})"
+        return Step(title, "texts", 1, int(not lacks), lambda: None, None, lacks, state="at hand")
+
+    def _lacking_model(self, asked: Writer | Estimator) -> tuple[str, ...]:
+        """What a model wants before it is run or asked: weights, or a key."""
+        if asked.key_variable and not os.environ.get(asked.key_variable):
+            lack = f"a key in the environment variable {asked.key_variable}"
+            return (f"{lack}; {asked.source}" if asked.source else lack,)
+        if asked.endpoint or not asked.model:
             return ()
-        return tuple(lacking_weights(self.models, model))
+        lacks = lacking_weights(self.models, asked.model)
+        if lacks and asked.source:
+            lacks[0] += f"; {asked.source}"
+        return tuple(lacks)
 
     # --- other last responses
 
@@ -155,9 +207,6 @@ class _Recorder:
         samples = self._samples_to_write(name)
         done = int(samples["sample"].isin(self._written(name)["sample"]).sum())
         lacks = _too_few(writer.size, len(samples), f"test samples of {name}")
-        lacks += self._lacking_weights(writer.model, writer.endpoint)
-        if done < len(samples):
-            lacks += self._lacking_texts
         return Step(
             f"written, {name}",
             f"responses ({_words_to_read(samples)} to read)",
@@ -166,7 +215,17 @@ class _Recorder:
             partial(self._write, name, writer),
             None,
             lacks,
+            notes=self._notes_on_writing(samples[done:], writer),
         )
+
+    def _notes_on_writing(self, samples: pd.DataFrame, writer: Writer) -> tuple[str, ...]:
+        """Where a writer is asked, and what that costs."""
+        if not writer.endpoint:
+            return ()
+        prompt_words = len(read_prompt(writer.prompt, [INPUT]).split())
+        words = float(samples["words"].sum()) + prompt_words * len(samples)
+        cost = cost_of_calls(len(samples), words, writer.tokens, writer.prices, writer.currency)
+        return (f"asked at {writer.endpoint}, {_key_in_words(writer)} ({cost})",)
 
     def _samples_to_write(self, name: str) -> pd.DataFrame:
         order = data.balanced_order(self.study.labelled(name))
@@ -215,7 +274,7 @@ class _Recorder:
         # What was written before is kept: a long run goes on where it was stopped.
         waiting = self._samples_to_write(name)["sample"]
         waiting = waiting[~waiting.isin(self._written(name)["sample"])]
-        with open_model(writer.model, writer.endpoint, writer.device, self.models) as (_, write):
+        with open_model(writer.model, writer.served, writer.device, self.models) as (_, write):
             for sample in tqdm(waiting, desc=f"written, {name}", mininterval=10):
                 context = dialogue_text(*samples.loc[sample, ["users", "systems"]])
                 response = response_in(write(filled(prompt, context), writer.tokens))
@@ -245,10 +304,10 @@ class _Recorder:
     def _labelling(self, system: str, estimator: Estimator, name: str, setup: str) -> Step:
         title = f"{system}, {name}, {setup}"
         label = partial(self._label, system, estimator, name, setup)
-        lacks = self._lacking_weights(estimator.model, estimator.endpoint)
+        lacks: tuple[str, ...] = ()
         unreadable = self._unreadable(name)
         if unreadable:
-            return Step(title, "samples", None, 0, label, None, lacks + unreadable)
+            return Step(title, "samples", None, 0, label, None, unreadable)
 
         collection = self.study.labelled(name)
         test_dialogues = collection.part("test")["dialogue"].nunique()
@@ -260,20 +319,30 @@ class _Recorder:
             return Step(title, "samples", None, 0, label, None, (*lacks, str(error)))
         if not responses_are_there:
             n_samples = len(collection.part("valid")) + len(collection.part("test"))
-            unit = f"samples, {n_samples:,} and those turned"
-            return Step(title, unit, None, 0, label, None, lacks + self._lacking_texts)
+            unit = f"samples ({n_samples:,} and those that people confirm)"
+            work = self._work(estimator, collection, setup)
+            notes = _notes_on_labelling(estimator)
+            return Step(title, unit, None, 0, label, None, lacks, notes=notes, work=work)
 
         samples = self._samples_of(estimator, self.study.test_sets[name])
         missing = self._missing(system, estimator, samples, setup)
-        if len(missing):
-            lacks += self._lacking_texts
         pace = self._measured(system, estimator).get(f"seconds a sample of {name}, {setup}")
         unit = "samples"
         if estimator.kind == "few-shot":
             unit = f"samples ({_words_to_read(samples)} to read)"
         # What is asked for cannot be reached where there are too few dialogues.
         wanted = None if too_few else len(samples)
-        return Step(title, unit, wanted, len(samples) - len(missing), label, pace, lacks)
+        done = len(samples) - len(missing)
+        work = self._work(estimator, self.study.test_sets[name], setup)
+        notes = _notes_on_labelling(estimator)
+        return Step(title, unit, wanted, done, label, pace, lacks, notes=notes, work=work)
+
+    def _work(self, estimator: Estimator, collection: Collection, setup: str) -> Work | None:
+        """What an estimator reads and learns in a setup."""
+        prompt_words = 0
+        if estimator.prompt is not None:
+            prompt_words = len(read_prompt(estimator.prompt, [INPUT, *EXAMPLES]).split())
+        return work_of(estimator, collection, estimator.setups[setup], prompt_words)
 
     def _samples_of(self, estimator: Estimator, collection: Collection) -> pd.DataFrame:
         """The samples that an estimator is to label."""
@@ -364,6 +433,10 @@ class _Recorder:
             self._prompt(estimator, collection, missing, keep)
         else:
             keep(missing, self._train(system, estimator, collection, missing, setup))
+            # What a training kept on the way is of gigabytes, and nobody wants it now.
+            checkpoint = self._checkpoint(system, estimator, name, setup)
+            for path in (checkpoint, checkpoint.with_suffix(".best")):
+                path.unlink(missing_ok=True)
         pace = round((time.monotonic() - start) / max(1, len(missing)), 4)
         state(path, settings, {f"seconds a sample of {name}, {setup}": pace})
 
@@ -381,7 +454,7 @@ class _Recorder:
             return
         prompt = read_prompt(estimator.prompt, [INPUT, *EXAMPLES])
         examples = example_dialogues(collection)
-        model = estimator.model, estimator.endpoint, estimator.device, self.models
+        model = estimator.model, estimator.served, estimator.device, self.models
         with open_model(*model, estimator.answers) as (label, _):
             groups = samples.groupby("dialogue", sort=False)
             title = f"few-shot, {collection.name}"
@@ -390,6 +463,17 @@ class _Recorder:
                 for text in _contexts(group, estimator):
                     prompts.append(filled(prompt, text, examples))
                 keep(group, [label_probability(answer) for answer in label(prompts)])
+
+    def _checkpoint(self, system: str, estimator: Estimator, name: str, setup: str) -> Path:
+        """Where a training keeps what it has learned: elsewhere for other settings or weights."""
+        weights = self._weights(estimator.model, estimator.endpoint)
+        basis = {
+            "settings": self._settings(estimator),
+            "weights": {name: project.sha256(path) for name, path in weights.items()},
+        }
+        version = digest(json.dumps(basis, sort_keys=True, default=str))
+        setup_in_file_name = setup.replace(" ", "-").replace("/", "")
+        return self.work / f"{system}-{name}-{setup_in_file_name}-{version}.pt"
 
     def _train(
         self,
@@ -416,8 +500,7 @@ class _Recorder:
 
         # An encoder takes hours: it keeps a checkpoint on the way.
         self.work.mkdir(parents=True, exist_ok=True)
-        setup_in_file_name = setup.replace(" ", "-").replace("/", "")
-        checkpoint = self.work / f"{system}-{collection.name}-{setup_in_file_name}.pt"
+        checkpoint = self._checkpoint(system, estimator, collection.name, setup)
         if training.program:
             return fine_tune_rating_encoder(
                 folder,
@@ -449,6 +532,20 @@ class _Recorder:
             checkpoint=checkpoint,
             device=estimator.device,
         )
+
+
+def _notes_on_labelling(estimator: Estimator) -> tuple[str, ...]:
+    """Where an estimator is asked, and whether it is the thesis's."""
+    notes = []
+    if not estimator.printed:
+        notes.append("ours: no printed cell is of it")
+    if estimator.endpoint:
+        notes.append(f"asked at {estimator.endpoint}, {_key_in_words(estimator)}")
+    return tuple(notes)
+
+
+def _key_in_words(asked: Writer | Estimator) -> str:
+    return f"with the key in {asked.key_variable}" if asked.key_variable else "without a key"
 
 
 def _fitted(training: Training, train: pd.DataFrame, times: int, features: Any) -> Hawkes:

@@ -32,10 +32,23 @@ from equipoise_studies.satisfaction.asking import Answers
 from equipoise_studies.satisfaction.data import COLLECTIONS, FILES, Collection, Level
 from equipoise_studies.satisfaction.prompts import INPUT, read_prompt
 from equipoise_studies.systems.encoders import Precision
+from equipoise_studies.systems.endpoint import Endpoint
 from equipoise_studies.systems.language_models import Device
 
 NOTEBOOK = "thesis_ch3_satisfaction"
 UPSTREAM = Literal["", "MWOZ", "SGD", "ReDial", "CCPE"]
+
+
+def _endpoint(model: Writer | Estimator) -> Endpoint | None:
+    """Where a model is asked; None for one of this machine."""
+    if not model.endpoint:
+        return None
+    return Endpoint(
+        model.endpoint,
+        model.model,
+        key_variable=model.key_variable or None,
+        patience=model.patience,
+    )
 
 
 @settings
@@ -87,21 +100,40 @@ class Source:
         return [path for path in (self.dialogues, self.valid, self.test) if path is not None]
 
 
+def _misfits_of_asking(model: Writer | Estimator) -> Iterator[Misfit]:
+    """A key that no endpoint is there to be sent, and prices that are not two."""
+    if model.key_variable and not model.endpoint:
+        yield Misfit("key_variable", f"{model.key_variable}, without an endpoint", "an endpoint")
+    if len(model.prices) not in (0, 2):
+        found = ", ".join(map(str, model.prices))
+        yield Misfit("prices", found, "two: of a million tokens of prompt, and of answer")
+
+
 @settings
 class Writer:
     """A language model that writes last responses of opposite outcome.
 
     ``model``: a GGUF file or folder of a checkpoint, below the folder of models, or what
-    ``endpoint`` calls it; ``about``: what the report calls it. ``prompt``: a text with ``{Input
-    Dialogue}``. ``size``: test samples of each collection; 0 for all. ``tokens``: most of a
-    response. ``annotations``: folder of what people are asked about them, and answered;
-    ``readers``: two annotators and a third who settles, or one reader; ``who``: what these are.
+    ``endpoint`` calls it; ``about``: what the report calls it. ``key_variable``: the environment
+    variable whose key is sent to this endpoint; without one, none is. ``patience``: seconds in all
+    that one answer is waited for while it limits the rate of requests; ``prices``: of a million
+    tokens of prompt and of answer, in ``currency``. ``source``: where it is had; ``billions``: of
+    its weights, for the estimate of time. ``prompt``: a text with ``{Input Dialogue}``. ``size``:
+    test samples of each collection; 0 for all. ``tokens``: most of a response. ``annotations``:
+    folder of what people are asked about them, and answered; ``readers``: two annotators and a
+    third who settles, or one reader; ``who``: what these are.
     """
 
     model: str
     prompt: NamedFile
     about: str = ""
     endpoint: Url = ""
+    key_variable: str = ""
+    patience: NonNegative = 3600.0
+    prices: tuple[NonNegative, ...] = ()
+    currency: str = "USD"
+    source: str = ""
+    billions: NonNegative = 0.0
     device: Device = "cpu"
     size: Whole = 0
     tokens: Count = 100
@@ -113,6 +145,12 @@ class Writer:
         """What does not go together."""
         if self.readers not in (1, 2):
             yield "one reader or two annotators"
+        yield from _misfits_of_asking(self)
+
+    @property
+    def served(self) -> Endpoint | None:
+        """Where it is asked; None on this machine."""
+        return _endpoint(self)
 
 
 @settings
@@ -151,7 +189,9 @@ class Estimator:
     """An estimator of user satisfaction.
 
     ``model``: a checkpoint below the folder of models: the folder of an encoder, a GGUF file or
-    folder of a language model; or what ``endpoint`` calls it. A Hawkes process has none where its
+    folder of a language model; or what ``endpoint`` calls it, to which ``key_variable``,
+    ``patience`` and ``prices`` belong as they do to a writer's, as do ``source`` and ``billions``
+    to the model. A Hawkes process has none where its
     exchanges are bags of words. ``exchanges``: how many it is shown, from the end; 0 for all.
     ``up_sampling``: how often a dissatisfied sample is trained on. ``under_sampling``: whether it
     is trained once with as many satisfied samples as dissatisfied ones, too. ``prompt``: a text
@@ -164,6 +204,12 @@ class Estimator:
     about: str
     model: str = ""
     endpoint: Url = ""
+    key_variable: str = ""
+    patience: NonNegative = 3600.0
+    prices: tuple[NonNegative, ...] = ()
+    currency: str = "USD"
+    source: str = ""
+    billions: NonNegative = 0.0
     device: Device = "cpu"
     exchanges: Whole = 0
     prompt: NamedFile | None = None
@@ -198,6 +244,12 @@ class Estimator:
             yield "up-sampling is by 1 or more, of estimators that are trained"
         if few_shot and self.up_sampling != (1,):
             yield "up-sampling is by 1 or more, of estimators that are trained"
+        yield from _misfits_of_asking(self)
+
+    @property
+    def served(self) -> Endpoint | None:
+        """Where it is asked; None on this machine."""
+        return _endpoint(self)
 
     @property
     def setups(self) -> dict[str, int]:
@@ -275,6 +327,23 @@ class Study(ChapterConfig):
     def has_annotators(self) -> bool:
         """Whether written responses are read and labelled."""
         return self.writer is not None and self.writer.annotations is not None
+
+    @property
+    def other_data(self) -> str:
+        """What tells a file of one's own from the thesis's collection: its test samples."""
+        # Files of item uss are told by their sha256, when they are fetched.
+        printed = printed_table("thesis/table-3.5").set_index("label").loc["Total"]
+        for name in COLLECTIONS:
+            source = self.collections[name]
+            if source.upstream == FILES[name]:
+                continue
+            if source.upstream:
+                return f"{source.upstream} in the place of {name}"
+            n_samples = len(self.labelled(name).part("test"))
+            wanted = int(printed[f"{name} Main"])
+            if n_samples != wanted:
+                return f"{n_samples:,} test samples of {name}, where the thesis has {wanted:,}"
+        return ""
 
     @property
     def data_basis(self) -> Basis:

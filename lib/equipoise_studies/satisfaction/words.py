@@ -61,7 +61,10 @@ def of_sources(study: Study) -> str:
         source = study.collections[name]
         about = source.about or f"item uss, {source.upstream}; parts of item asap"
         phrases.append(f"{name} ({about})")
-    return " and ".join(phrases)
+    sources = " and ".join(phrases)
+    if study.stands_for == "thesis" and study.other_data:
+        sources += f"; another collection than the thesis's: {study.other_data}"
+    return sources
 
 
 def of_labelled(study: Study) -> str:

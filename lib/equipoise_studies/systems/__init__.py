@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import Any, Literal
 
 Device = Literal["cpu", "cuda"]
@@ -11,7 +12,11 @@ Device = Literal["cpu", "cuda"]
 
 def lacking_device(device: Device) -> tuple[str, ...]:
     """What is lacking where a config asks for a GPU and PyTorch finds none."""
-    if device == "cpu" or models_package("torch").cuda.is_available():
+    if device == "cpu":
+        return ()
+    if not find_spec("torch"):
+        return ("PyTorch: pip install '.[models]'",)
+    if models_package("torch").cuda.is_available():
         return ()
     return (f"a GPU: the config asks for {device}, and PyTorch finds none",)
 

@@ -93,33 +93,37 @@ def _states_of_tokens(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats3
     return [row[is_token] for row, is_token in zip(states, mask, strict=True)]
 
 
-def token_vectors(model: Model, texts: Texts, **options: Any) -> list[Floats32]:
-    """States of the tokens of each text, shaped (tokens, width), which several scores can share.
+def _means_of_tokens(states: Floats32, mask: NDArray[np.bool_]) -> list[Floats32]:
+    """Mean state of the tokens of each text of a batch."""
+    return [states_of_text.mean(axis=0) for states_of_text in _states_of_tokens(states, mask)]
+
+
+def text_vectors(model: Model, texts: Texts, **options: Any) -> Floats32:
+    """Mean token state of each text, shaped (texts, width), which several scores can share.
 
     ``model``: an encoder. ``**options``: of `token_states`, whose default length is all-MiniLM's
     own limit.
     """
-    return _represented(model, texts, _states_of_tokens, **options)
+    return np.stack(_represented(model, texts, _means_of_tokens, **options))
 
 
-def dense_scores(queries: Sequence[Floats32], documents: Sequence[Floats32]) -> Floats:
+def dense_scores(queries: Floats32, documents: Floats32) -> Floats:
     r"""Cosine of the mean token states of query and document, such as all-MiniLM was trained for.
 
     .. math:: s(q, d) = \cos\left(\overline{h(q)}, \overline{h(d)}\right)
 
-    ``queries``, ``documents``: of `token_vectors`. Returns ndarray, shaped (queries, documents),
+    ``queries``, ``documents``: of `text_vectors`. Returns ndarray, shaped (queries, documents),
     between -1 and 1.
 
     Reimers and Gurevych (2019), Sentence-BERT: the dense retrieval of thesis section 4.4.
     """
-    cosines: Floats = (_mean_directions(queries) @ _mean_directions(documents).T).astype(np.float64)
+    cosines: Floats = (_directions(queries) @ _directions(documents).T).astype(np.float64)
     return cosines
 
 
-def _mean_directions(texts: Sequence[Floats32]) -> Floats32:
-    """The mean of each text's token states, scaled to length 1."""
-    means = np.stack([states.mean(axis=0) for states in texts])
-    directions: Floats32 = means / np.linalg.norm(means, axis=1, keepdims=True)
+def _directions(vectors: Floats32) -> Floats32:
+    """Vectors scaled to length 1."""
+    directions: Floats32 = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return directions
 
 

@@ -77,6 +77,13 @@ def _texts_seen(runs: pd.DataFrame, counts: TermCounts, lists: _Lists, depth: in
     )
 
 
+def _refuse_incomplete(texts: Sequence[Seen]) -> None:
+    """Raise ValueError on the first run of which a ranked document has no text."""
+    for seen in texts:
+        if seen.found < seen.whole:
+            raise ValueError(f"{seen.place}: {seen}; not for {listed(seen.lacking)}")
+
+
 def _occurs(counts: TermCounts, groups: TermGroups) -> Booleans:
     """Which terms of the groups any text has, shaped (terms,)."""
     in_texts = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)
@@ -286,10 +293,8 @@ def score_ranking_bias(
     deepest = max(cutoffs, default=1)
     lists = _Lists.of(runs, counts, np.inf if own_background or tied else deepest)
     texts = _texts_seen(runs, counts, lists, deepest)
-    incomplete = [seen for seen in texts if seen.found < seen.whole]
-    if missing == "refuse" and incomplete:
-        seen = incomplete[0]
-        raise ValueError(f"{seen.place}: {seen}; not for {listed(seen.lacking)}")
+    if missing == "refuse":
+        _refuse_incomplete(texts)
     judge([*texts, _terms_seen(counts, groups)], least_seen)
     _warn_of_absent_groups(counts, groups)
 

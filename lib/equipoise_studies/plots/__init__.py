@@ -1,0 +1,1 @@
+"""Figures of measures that several studies and the command draw."""
