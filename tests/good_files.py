@@ -297,6 +297,7 @@ COMMANDS = {
     "study": ["study", "query_by_example", "--config", "replica"],
     "attribution": ["score", "attribution", "answers.jsonl", "-o", "out.csv"],
     "citations": ["score", "citations", "retrieved.jsonl", "-o", "out.csv"],
+    "typed": ["typed", "gfrc2/table-3"],  # of the project's own tables, into which nothing is typed
 }
 READ = [
     *[

@@ -99,8 +99,12 @@ def typed(artefacts: tuple[str, ...], picture: Path | None, confirm: bool, **rea
     status 1; hints, such as a cell of other precision than its column, are only said. What is read
     from a PDF is marked as unchecked, on the site too, until --confirm.
     """
+    from equipoise_cli.outputs import DRAWING, refuse_outputs
+    from equipoise_cli.tables import check_figure
     from equipoise_compendium import typed as typing
 
+    check_figure(picture)
+    refuse_outputs({"--picture": (picture, DRAWING)}, [reading["source"]])
     is_one = len(artefacts) == 1
     if not is_one and (reading["source"] or confirm or picture):
         raise click.UsageError("--from, --confirm and --picture are for one table: name it")
@@ -134,7 +138,10 @@ def _type_in(
     tables = table_files.read_tables(source, page)
     if number > len(tables):
         raise click.UsageError(f"--number {number}: {source} has {len(tables)} tables")
-    rows = table_files.with_one_header(tables[number - 1], header)
+    try:
+        rows = table_files.with_one_header(tables[number - 1], header)
+    except ValueError as error:
+        raise click.UsageError(f"{source}, table {number}: {error}") from None
     is_exact = source.suffix.lower() != ".pdf"
     path = typing.type_in(artefact, rows, source, force=force, sure=is_exact)
     size = f"{len(rows) - 1} rows of {len(rows[0])} columns"

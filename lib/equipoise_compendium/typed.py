@@ -193,7 +193,7 @@ def type_in(
     path = path_of(artefact)
     if path.exists() and not force:
         name = path.relative_to(project.root()).as_posix()
-        raise ValueError(f"{name} is there already; --force replaces it")
+        raise ValueError(f"{source}: {name} is there already; --force replaces it")
     marks = path.with_name("unchecked.csv")
     others = [row for row in _unchecked_rows(marks) if row[0] != artefact]
     if not sure:

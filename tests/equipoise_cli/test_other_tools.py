@@ -16,7 +16,7 @@ import other_tools
 from commands import called
 from equipoise_compendium import project
 
-GUIDE = project.root() / "lib" / "equipoise_compendium" / "site" / "guide" / "compare.md"
+GUIDE = project.root() / "lib" / "equipoise_cli" / "guide" / "compare.md"
 THEIRS = pd.read_csv(project.root() / "tests" / "references" / "other_tools.csv")
 
 

@@ -101,6 +101,8 @@ def test_its_site_is_whole_and_speaks_of_nothing_else(compendium: Path) -> None:
     pages = {page: Links(page) for page in site.glob("*.html")}
     assert {page.stem for page in pages} == {
         "anscombe",
+        "artefacts",
+        "cite",
         "claims",
         "data",
         "find",

@@ -16,7 +16,7 @@ from equipoise_compendium import project, registry
 from equipoise_studies.permutations import upstream as cast
 from upstream import skip_without
 
-GUIDE = project.root() / "lib" / "equipoise_compendium" / "site" / "guide" / "orders.md"
+GUIDE = project.root() / "lib" / "equipoise_cli" / "guide" / "orders.md"
 
 
 def follow(folder: Path) -> pd.DataFrame:

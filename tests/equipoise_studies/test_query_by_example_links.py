@@ -12,11 +12,16 @@ import pytest
 from equipoise.problems import InputError
 from equipoise_compendium import facts as compendium_facts
 from equipoise_studies.query_by_example import facts, links, term_tables
-from equipoise_studies.query_by_example.data import PAIR, QueryByExample, task_name, text_of
+from equipoise_studies.query_by_example.data import (
+    PAIR,
+    QueryByExample,
+    task_name,
+    text_of,
+    without_reversed,
+)
 from equipoise_studies.query_by_example.links import load_links, read_smart
 from equipoise_studies.query_by_example.study import Source, Study
 from equipoise_studies.query_by_example.systems import BM25, lexical_scores
-from equipoise_studies.query_by_example.trainer import _without_reversed
 from equipoise_studies.systems.tokenisation import ANALYSERS
 
 SMALL = """.I 1
@@ -134,7 +139,7 @@ def test_a_draw_follows_its_seed(folder: Path) -> None:
 def test_a_pair_that_is_scored_is_not_learned_the_other_way_round() -> None:
     judged = pd.DataFrame({"query": ["a", "a", "b"], "document": ["c", "d", "c"], "grade": 1})
     scored = pd.DataFrame({"query": ["c", "d"], "document": ["a", "b"], "grade": [0, 1]})
-    kept = _without_reversed(judged, scored)
+    kept = without_reversed(judged, scored)
     assert kept[["query", "document"]].to_numpy().tolist() == [["a", "d"], ["b", "c"]]
 
 

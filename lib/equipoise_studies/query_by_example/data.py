@@ -105,6 +105,16 @@ def text_of(papers: pd.DataFrame) -> pd.Series:
     return text.str.strip().set_axis(pd.Index(papers["document"], name="document")).rename("text")
 
 
+def without_reversed(judged: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
+    """Judged pairs without those that are scored the other way round.
+
+    A paper may be a query in one half and a candidate in the other: links go both ways.
+    """
+    reversed_pairs = scored.rename(columns={"query": "document", "document": "query"})
+    scored_pairs = pd.MultiIndex.from_frame(reversed_pairs[["query", "document"]])
+    return judged[~pd.MultiIndex.from_frame(judged[["query", "document"]]).isin(scored_pairs)]
+
+
 def task_name(task: str) -> str:
     """What tables call a task."""
     return (TASK_NAMES | LINK_TASK_NAMES).get(task, task.capitalize())

@@ -25,7 +25,7 @@ from equipoise.files import read_text
 from equipoise_compendium import project
 from equipoise_compendium.writing import staging, write_files
 from equipoise_studies.query_by_example import neural, tilde, training
-from equipoise_studies.query_by_example.data import PAIR, QueryByExample, text_of
+from equipoise_studies.query_by_example.data import PAIR, QueryByExample, text_of, without_reversed
 from equipoise_studies.query_by_example.self_supervision import hard_negatives, training_papers
 from equipoise_studies.query_by_example.study import Part, Stage, Study
 from equipoise_studies.systems import encoders, rankers
@@ -49,16 +49,6 @@ def stop_words() -> list[str]:
     path = project.data("studies", "query_by_example", "stop-words.txt")
     lines = read_text(path).splitlines()
     return [line for line in lines if line and not line.startswith("#")]
-
-
-def _without_reversed(judged: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
-    """Judged pairs without those that are scored the other way round.
-
-    A paper may be a query in one half and a candidate in the other: links go both ways.
-    """
-    reversed_pairs = scored.rename(columns={"query": "document", "document": "query"})
-    known = pd.MultiIndex.from_frame(reversed_pairs[["query", "document"]])
-    return judged[~pd.MultiIndex.from_frame(judged[["query", "document"]]).isin(known)]
 
 
 class Trainer:
@@ -261,7 +251,7 @@ class Trainer:
         """
         judged = self.dataset.judgements.merge(part.trained)
         if not self.study.collection.trained_on:
-            judged = _without_reversed(judged, self.dataset.judgements.merge(part.scored))
+            judged = without_reversed(judged, self.dataset.judgements.merge(part.scored))
         is_relevant = judged["grade"] >= self.study.collection.relevant
         pools = {}
         for key, candidates in judged[~is_relevant].groupby(["task", "query"]):
