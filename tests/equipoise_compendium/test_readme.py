@@ -195,6 +195,8 @@ class Clone:
             "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": f"{self.programs}{os.pathsep}{self.folder / 'lib'}",
             ABSENT: " ".join(absent_modules(self.install_line)),
+            # pytest finds plugins past what makes modules absent.
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
         environment.pop("EQUIPOISE_MIRROR", None)
         ended = subprocess.run(
