@@ -526,7 +526,7 @@ def pages() -> dict[str, bytes]:
         "Cite",
         software=works.software(),
         papers=works.papers(paper_keys, reports.references),
-        sourced=[page for page in added if "references" in page.values],
+        sourced=[page for page in added if page.values.get("references")],
     )
     text, digest = script(TEMPLATES / "site" / "find.js")
     entries = _things_to_find(reports, site, added)
