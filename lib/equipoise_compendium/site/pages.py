@@ -526,7 +526,7 @@ def pages() -> dict[str, bytes]:
         "Cite",
         software=works.software(),
         papers=works.papers(paper_keys, reports.references),
-        sourced=[page for page in added if page.values.get("references")],
+        added_pages=added,
     )
     text, digest = script(TEMPLATES / "site" / "find.js")
     entries = _things_to_find(reports, site, added)
