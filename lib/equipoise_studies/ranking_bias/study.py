@@ -169,7 +169,8 @@ class Ranker:
     rankers by pretrained language models count it; the baseline never is.
 
     How to make run files: ``recipe``, in which `record.recipes.PLACES` stand in braces; ``index``:
-    the ready one of the original collection; ``source``: where this and the model are had.
+    the ready one of the original collection; ``source``: where this and the model are had;
+    ``billions``: of the weights of a model that re-ranks, for the estimate of time.
     """
 
     kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files", "public runs"]
@@ -186,6 +187,7 @@ class Ranker:
     recipe: str = ""
     index: str = ""
     source: str = ""
+    billions: NonNegative = 0.0
     name: str = ""
     printed: str = ""
     query_sets: Names = ()

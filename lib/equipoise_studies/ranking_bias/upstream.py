@@ -30,8 +30,15 @@ TERM_LISTS = {
 }
 """The public term lists: the long one of 326 words and first names, the short one of 64 words."""
 
+_WORD_PAIRS = ("cds", "data/cda_default_pairs.json")
+_NAME_PAIRS = ("cds", "data/names_pairs_1000_scaled.json")
+FILES_OF_PAIRS = (_WORD_PAIRS, _NAME_PAIRS, TERM_LISTS["long"])
+"""The files that `gender_pairs` reads, by item and path."""
+
 _ANNOTATED_QUERIES = ("genderbias_ir", "resources/queries_gender_annotated.csv")
 _SENSITIVE_QUERIES = ("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
+FILES_OF_QUERIES = {"msmarco-qs1": _ANNOTATED_QUERIES, "msmarco-qs2": _SENSITIVE_QUERIES}
+"""The file of each public query set of the thesis, by item and path."""
 
 Documents = Callable[[], Iterator[tuple[str, str]]]
 """Starts a new pass over the documents, as pairs of id and text."""
@@ -50,8 +57,8 @@ def gender_pairs() -> GenderPairs:
 
     From item cds, our supplement, and the names of the long term list.
     """
-    words = gender_terms.read_pairs(registry.fetch("cds", "data/cda_default_pairs.json"))
-    names = gender_terms.read_pairs(registry.fetch("cds", "data/names_pairs_1000_scaled.json"))
+    words = gender_terms.read_pairs(registry.fetch(*_WORD_PAIRS))
+    names = gender_terms.read_pairs(registry.fetch(*_NAME_PAIRS))
     supplement = read_columns(
         project.data("attributes", "gender_pairs.csv"), ["male", "female", "direction"]
     )
