@@ -85,7 +85,7 @@ class CounterfactualTexts:
     def _unkept(self, chunks: Iterable[Chunk], progress: Any) -> Iterator[tuple[int, Chunk]]:
         """The chunks that are not kept, with their numbers."""
         for number, chunk in enumerate(chunks):
-            if _texts_file(self.folder, number).is_file():
+            if _account_file(self.folder, number).is_file():
                 progress.update(len(chunk))
             else:
                 yield number, chunk
@@ -142,6 +142,11 @@ def _texts_file(folder: Path, number: int) -> Path:
     return folder / f"texts-{number:05d}.parquet"
 
 
+def _account_file(folder: Path, number: int) -> Path:
+    """What was counted in a chunk: the last of its files, which says that the others are there."""
+    return folder / f"account-{number:05d}.json"
+
+
 class _Worker:
     """What substitutes chunks and keeps them in a folder."""
 
@@ -178,8 +183,8 @@ class _Worker:
             {
                 self.folder / f"report-{path.name}": once.report,
                 path: texts,
-                # last of the three, since documents are counted by it
-                self.folder / f"account-{number:05d}.json": json.dumps(account),
+                # last of the three, since the chunk is kept when it is there
+                _account_file(self.folder, number): json.dumps(account),
             }
         )
         return len(chunk)
