@@ -330,12 +330,16 @@ def executed(config: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dic
 
 @contextmanager
 def as_large_as_msmarco(folder: Path) -> Iterator[None]:
-    """A record that counts as many documents and queries as the thesis's collections have."""
+    """A record that counts as many documents and queries as the thesis's collections have.
+
+    And says that they are these, by their ids and digests.
+    """
     records = {path: path.read_text() for path in folder.glob("*_settings.json")}
     for path, text in records.items():
         settings = json.loads(text)
         queries = 1765 if "qs1" in path.name else 215
         settings["account"] |= {"documents": 8_841_823, "queries": queries}
+        settings["account"] |= {"queries as published": queries, "passages as published": 1000}
         path.write_text(json.dumps(settings))
     yield
     for path, text in records.items():
@@ -356,6 +360,14 @@ def test_the_notebook_compares_with_the_printed_cells_when_the_config_is_the_the
     assert data_of(study, "forty passages") == "forty passages"
     with as_large_as_msmarco(tmp_path / "recorded"):
         assert not study.other_data
+        for name, said in (("queries", "0 of 1,765 queries by"), ("passages", "0 of 1,000 pass")):
+            for path in (tmp_path / "recorded").glob("*qs1_settings.json"):
+                settings = json.loads(path.read_text())
+                without = settings["account"] | {f"{name} as published": 0}
+                path.write_text(json.dumps(settings | {"account": without}))
+            # As many, and yet not the thesis's.
+            assert said in study.other_data
+            path.write_text(json.dumps(settings))
         found = executed(config, tmp_path / "report", monkeypatch)
     for name, cells in (("thesis/table-4.1", 110), ("thesis/table-4.2", 24)):
         assert found[name]["basis"] == "recomputed"

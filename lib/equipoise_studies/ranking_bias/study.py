@@ -355,14 +355,13 @@ class Study(ChapterConfig):
 
     @property
     def other_data(self) -> str:
-        """What tells the recorded collections from MS MARCO's, by their sizes."""
+        """What tells the recorded collections from MS MARCO's: sizes, ids and digests."""
         for label, query_set in self.query_sets.items():
             name = query_set.collection
             recorded = self.record / f"{name}_settings.json"
             if name not in upstream.PASSAGES or not recorded.is_file():
                 continue
-            account = self.account(label)
-            other = upstream.other_than_msmarco(name, account["documents"], account["queries"])
+            other = upstream.other_than_msmarco(name, self.account(label))
             if other:
                 return f"{label}: {other}"
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
@@ -117,6 +117,15 @@ class CounterfactualTexts:
         total = total[["term", "counterpart", "outcome", "occurrences"]]
         lines = total.to_csv(sep="\t", index=False, lineterminator="\n")
         write_files({self.substitution: lines})
+
+    def originals(self, documents: Collection[str]) -> dict[str, str]:
+        """The original texts of some documents, as far as they are there, by id."""
+        texts: dict[str, str] = {}
+        of_them = [("document", "in", list(documents))]
+        for path in sorted(self.folder.glob("texts-*.parquet")):
+            table = pd.read_parquet(path, columns=["document", "original"], filters=of_them)
+            texts |= dict(zip(table["document"], table["original"], strict=True))
+        return texts
 
     def account(self) -> dict[str, int]:
         """What the substitution changed so far, and what substituting twice gives back."""
