@@ -1,26 +1,27 @@
-"""Studies of the thesis's chapters, killed with ``kill -9`` at one change after the other.
+"""Studies of the thesis's chapters, killed with ``kill -9`` at one kind of change after the other.
 
 As in `killed_writers`, a process that has everything imported forks for each run.
 """
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from killed_writers import KILLED, files, serve
 
-COUNTED = ("write", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree")
-"""What changes a file; a file is written when it is opened for that."""
-
-MOST_LIVES = 500
+MOST_KILLS = 2
+"""Of a kind of change: before the first, and before the second, which another life went before."""
 
 
 def kept(folder: Path) -> dict[str, bytes]:
@@ -28,58 +29,65 @@ def kept(folder: Path) -> dict[str, bytes]:
     return {name: text for name, text in files(folder).items() if "equipoise-part" not in name}
 
 
+@cache
+def _server() -> subprocess.Popen[str]:
+    """The process that forks, which ends when nothing can be asked of it any more."""
+    server = [sys.executable, str(Path(__file__).absolute())]
+    process = subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate)
+    return process
+
+
 class KilledStudy:
     """A study that is killed again and again until it is done.
 
     ``folder``: where it writes, and nothing else does. ``between``: what people do where a run
-    stops of itself and waits for them; it says whether they did anything.
+    stops of itself and waits for them; it says whether they did anything. ``alike``: names, such as
+    those of collections, by which changes of one kind differ.
     """
 
-    def __init__(self, folder: Path, between: Callable[[], bool] = lambda: False) -> None:
-        self.folder, self.between = folder, between
-        server = [sys.executable, str(Path(__file__).absolute())]
-        self._server = subprocess.Popen(
-            server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+    def __init__(
+        self,
+        folder: Path,
+        between: Callable[[], bool] = lambda: False,
+        alike: Sequence[str] = (),
+    ) -> None:
+        self.folder, self.between, self.alike = folder, between, alike
 
-    def run(self, command: list[str], at: int | None = None) -> int:
-        """Carry it out, or kill it before the ``at``-th change; returns its exit code."""
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        order: dict[str, Any] = {"arguments": command, "folder": str(self.folder), "at": at}
-        order |= {"after": None, "counted": COUNTED}
-        self._server.stdin.write(json.dumps(order) + "\n")
-        self._server.stdin.flush()
-        return int(json.loads(self._server.stdout.readline())["code"])
+    def run(self, command: list[str], kills: dict[str, int] | None = None) -> tuple[int, list[str]]:
+        """Carry it out; returns its exit code, and the kind of change at which it was killed.
+
+        ``kills``: how often it was killed at each kind; it is killed before the first change beyond
+        these, of a kind that has been no place for it `MOST_KILLS` times.
+        """
+        server = _server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        order: dict[str, Any] = {"arguments": command, "folder": str(self.folder)}
+        order |= {"kills": kills, "most": MOST_KILLS, "alike": self.alike}
+        order |= {"at": None, "after": None}
+        server.stdin.write(json.dumps(order | {"environment": dict(os.environ)}) + "\n")
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        return int(answer["code"]), answer["done"]
 
     def finish(self, command: list[str]) -> None:
         """Carry it out to its end, with what people do on the way."""
-        while self.run(command):
+        while self.run(command)[0]:
             assert self.between()
 
-    def killed_until_done(self, command: list[str]) -> int:
-        """Kill it at each change in turn until one life ends of itself; returns the kills.
-
-        A life may put one file in its place, or open two. Where that is no gain, as of several
-        files that count together, the next is killed one change later.
-        """
-        kills = 0
-        changes = 3
-        while kills < MOST_LIVES:
-            before = kept(self.folder)
-            code = self.run(command, changes)
+    def killed_until_done(self, command: list[str]) -> dict[str, int]:
+        """Kill it at each kind of change until a life ends of itself; returns kills by kind."""
+        kills: dict[str, int] = {}
+        while True:
+            code, changes = self.run(command, kills)
             if code == KILLED:
-                kills += 1
-                changes = 3 if kept(self.folder) != before else changes + 1
+                (kind,) = changes
+                kills[kind] = kills.get(kind, 0) + 1
             elif code == 0:
                 return kills
             else:
                 assert self.between()
-        raise AssertionError("it does not get on")
-
-    def close(self) -> None:
-        """End the process that forks."""
-        self._server.communicate()
 
 
 def end_as_uninterrupted(
@@ -89,9 +97,9 @@ def end_as_uninterrupted(
     *,
     at_least: int,
 ) -> None:
-    """Assert that a study records the same when it is killed at every change.
+    """Assert that a study records the same when it is killed at each kind of change.
 
-    ``recorded_in``: what is compared of the folder ``recorded``. ``at_least``: kills that there
+    ``recorded_in``: what is compared of the folder ``recorded``. ``at_least``: kinds that there
     are, so that nobody finds later that none hit.
     """
     study.finish(command)
@@ -99,8 +107,7 @@ def end_as_uninterrupted(
     shutil.rmtree(study.folder)
     study.folder.mkdir()
     kills = study.killed_until_done(command)
-    study.close()
-    assert kills >= at_least, kills
+    assert len(kills) >= at_least, kills
     resumed = recorded_in(study.folder / "recorded")
     differing: dict[str, Any] = {}
     for name in sorted({*resumed, *uninterrupted}):

@@ -8,6 +8,7 @@ start.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -42,20 +43,31 @@ CHANGES = (
     "os.rmdir",
     "shutil.rmtree",
 )
+CHANGES_OF_STUDIES = ("write", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree")
 
 
 def _run(order: dict[str, Any], results: int) -> None:
     """Run a command in this process, a child; it kills itself at the place it was told."""
     done: list[str] = []
-    counted = order.get("counted", CHANGES)
+    kinds: list[str] = []
 
     def notice(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and "write" in counted and arguments[2] & os.O_ACCMODE:
-            event = "write"  # what a study reads on the way is no place to kill it
-        if event in counted and str(arguments[0]).startswith(order["folder"]):
+        if order.get("kills") is not None:
+            kind = _kind_of_change(event, arguments, order["folder"])
+            for name in order["alike"]:
+                kind = kind.replace(name, "#")
+            kinds.append(kind)
+            if kind and kinds.count(kind) == order["kills"].get(kind, 0) + 1 <= order["most"]:
+                os.write(results, json.dumps([kind]).encode())
+                os.kill(os.getpid(), signal.SIGKILL)
+        elif event in CHANGES and str(arguments[0]).startswith(order["folder"]):
             done.append(event)
             if len(done) == order["at"]:
                 os.kill(os.getpid(), signal.SIGKILL)
+
+    if "environment" in order:
+        os.environ.clear()
+        os.environ.update(order["environment"])
 
     os.dup2(2, 1)  # what it says is none of the answers to orders
     sys.addaudithook(notice)
@@ -66,6 +78,23 @@ def _run(order: dict[str, Any], results: int) -> None:
         code = error.code if isinstance(error.code, int) else 1
     os.write(results, json.dumps(done).encode())
     os._exit(code)
+
+
+def _kind_of_change(event: str, arguments: tuple[Any, ...], folder: str) -> str:
+    """What is done to which kind of file below a folder; empty where nothing is changed.
+
+    A file that is put in its place changes nothing before, and what is opened for reading nothing
+    at all. Files whose names differ in numbers and digests alone are of one kind, and so are all
+    that a process has left unfinished.
+    """
+    if event == "open" and arguments[2] & os.O_ACCMODE:
+        event = "" if str(arguments[0]).endswith("part") else "write"
+    place = str(arguments[1] if event == "os.rename" else arguments[0]) if arguments else ""
+    if event not in CHANGES_OF_STUDIES or not place.startswith(folder):
+        return ""
+    if place.endswith("part"):
+        return f"{event} of what was left unfinished"
+    return f"{event} {re.sub('[0-9a-f]*[0-9][0-9a-f]*', '#', place.removeprefix(folder))}"
 
 
 def serve() -> None:

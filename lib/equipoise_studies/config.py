@@ -18,7 +18,7 @@ from equipoise.files import read_yaml
 from equipoise.problems import InputError, Problem, Problems, refused, shown
 from equipoise_compendium import project
 from equipoise_compendium.report import Basis
-from equipoise_studies.costs import Work, times
+from equipoise_studies.costs import Calls, Work, all_calls, times
 from equipoise_studies.systems.endpoint import refuse_secrets
 
 Config = TypeVar("Config")
@@ -322,7 +322,7 @@ class Step:
     for one of them, as far as is known. ``lacks``: what has to be had first. ``may_wait``: whether
     the other steps are carried out without it, where it lacks something. ``notes``: what else its
     reader should know before it is begun, such as its cost. ``work``: what its models read and
-    learn, of the rest. ``run``: records the rest.
+    learn, of the rest. ``calls``: of an endpoint, for the rest. ``run``: records the rest.
     """
 
     name: str
@@ -336,6 +336,7 @@ class Step:
     notes: tuple[str, ...] = field(default=())
     state: Literal["recorded", "at hand"] = "recorded"
     work: Work | None = None
+    calls: Calls | None = None
 
     @property
     def finished(self) -> bool:
@@ -374,6 +375,7 @@ def told(steps: Iterable[Step]) -> str:
     lines = []
     seconds = 0.0
     works = []
+    calls = []
     for step in steps:
         lines.append(step.progress())
         first = "wanted first"
@@ -385,6 +387,8 @@ def told(steps: Iterable[Step]) -> str:
             if step.work is not None:
                 works.append(step.work)
                 lines.append(f"    {times([step.work])}")
+            if step.calls is not None:
+                calls.append(step.calls)
         seconds += step.seconds_left
     if seconds:
         lines.append(f"All that is known together: about {duration(seconds)}.")
@@ -392,6 +396,8 @@ def told(steps: Iterable[Step]) -> str:
         lines.append(
             f"All models together: {times(works)}, computed from their sizes and the tokens."
         )
+    if calls:
+        lines.append(f"All calls together: {all_calls(calls)}.")
     return "\n".join(lines).strip()
 
 

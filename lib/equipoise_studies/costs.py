@@ -56,25 +56,63 @@ def hours(seconds: float) -> str:
     return f"{seconds / 86_400:,.0f} days"
 
 
-def cost_of_calls(
-    calls: int, words: float, most_tokens: int, prices: Sequence[float] = (), currency: str = "USD"
-) -> str:
-    """What so many calls of an endpoint take, in words.
+@dataclass(frozen=True)
+class Calls:
+    """Calls of an endpoint.
 
-    ``words``: of all prompts. ``most_tokens``: of an answer. ``prices``: of a million tokens of
-    prompt, and of answer.
+    ``words``: of all their prompts. ``most_tokens``: of an answer. ``prices``: of a million tokens
+    of prompt, and of answer, in ``currency``; none of a server of one's own.
     """
-    prompts = words * TOKENS_A_WORD
-    answers = calls * most_tokens
-    cost = (
-        f"calls: {calls:,}, tokens of prompts about {_rounded(prompts)}, "
-        f"of answers at most {_rounded(answers)}"
-    )
-    if prices:
-        a_million_prompts, a_million_answers = prices
-        price = (prompts * a_million_prompts + answers * a_million_answers) / 1e6
-        cost += f", about {_rounded(price)} {currency} at most"
-    return cost
+
+    number: int
+    words: float
+    most_tokens: int
+    prices: Sequence[float] = ()
+    currency: str = "USD"
+
+    @property
+    def prompt_tokens(self) -> float:
+        """Tokens that are read, about."""
+        return self.words * TOKENS_A_WORD
+
+    @property
+    def answer_tokens(self) -> int:
+        """Tokens that are written, at most."""
+        return self.number * self.most_tokens
+
+    @property
+    def price(self) -> float:
+        """What they cost at most."""
+        if not self.prices:
+            return 0.0
+        prompt_price, answer_price = self.prices
+        return (self.prompt_tokens * prompt_price + self.answer_tokens * answer_price) / 1e6
+
+    def work(self, weights: float) -> Work:
+        """What a model of so many weights does: many at once, it writes as fast as it reads."""
+        return Work(read=self.prompt_tokens + self.answer_tokens, weights=weights)
+
+    def __str__(self) -> str:
+        """What they take, in words."""
+        text = (
+            f"calls: {self.number:,}, tokens of prompts about {_rounded(self.prompt_tokens)}, "
+            f"of answers at most {_rounded(self.answer_tokens)}"
+        )
+        if self.prices:
+            text += f", about {_rounded(self.price)} {self.currency} at most"
+        return text
+
+
+def all_calls(calls: Sequence[Calls]) -> str:
+    """How many there are together, and what they cost in each currency, in words."""
+    prices: dict[str, float] = {}
+    for call in calls:
+        if call.prices:
+            prices[call.currency] = prices.get(call.currency, 0.0) + call.price
+    text = f"{sum(call.number for call in calls):,}"
+    for currency, price in prices.items():
+        text += f", about {_rounded(price)} {currency} at most"
+    return text
 
 
 def _rounded(number: float) -> str:

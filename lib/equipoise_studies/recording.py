@@ -18,7 +18,7 @@ import pandas as pd
 
 from equipoise.files import read_columns, read_text
 from equipoise.problems import Problems, refused
-from equipoise_compendium import project
+from equipoise_compendium import project, registry
 from equipoise_compendium.writing import write_files
 from equipoise_studies.records import Line, append, parse_lines, refuse_others, resume
 
@@ -59,6 +59,20 @@ def settings_of(
 def digest(text: str) -> str:
     """What a record keeps of a text, so that it is not replayed for another."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# --- upstream files -------------------------------------------------------------------------------
+
+
+def unreachable(files: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Why registered files, named by item and path, cannot be had: a reason for each of those."""
+    reasons = []
+    for item, path in files:
+        try:
+            registry.fetch(item, path)
+        except registry.DataUnreachable as error:
+            reasons.append(str(error))
+    return tuple(reasons)
 
 
 # --- weights --------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from equipoise.problems import InputError
 from equipoise_compendium import project, registry
 from equipoise_compendium.printed import printed_table
+from equipoise_studies.config import carry_out
 from equipoise_studies.satisfaction import record
 from equipoise_studies.satisfaction.data import (
     COLLECTIONS,
@@ -20,6 +22,7 @@ from equipoise_studies.satisfaction.study import Study
 from upstream import skip_without
 
 REPLICA = Study.read("replica")
+PARTS = ("valid", "test")
 
 
 @pytest.fixture
@@ -116,10 +119,15 @@ def test_a_plan_without_data_says_what_lacks() -> None:
     writing = steps["written, MultiWOZ"]
     assert writing.wanted == len(REPLICA.test_sets["MultiWOZ"].part("test"))
     assert "thousand words" in writing.unit
-    for name in ("written, SGD", "bert, SGD, up-sampling x10", "zephyr, MultiWOZ, Few-shot"):
-        lacks = " ".join(steps[name].lacks)
-        assert "uss/dataset/MWOZ.txt" in lacks or "asap/dataset/mwoz" in lacks
-        assert registry.MIRROR_VARIABLE in lacks
+    # Each file is named once, in the list of what is to be had, with what finds it.
+    lacks = steps["MultiWOZ and SGD"].lacks
+    parts = [f"asap/dataset/{n}/{part}_{n}.txt" for n in ("mwoz", "sgd") for part in PARTS]
+    named = ["uss/dataset/MWOZ.txt", *parts[:2], "uss/dataset/SGD.txt", *parts[2:]]
+    assert [lack.split()[0] for lack in lacks] == named
+    assert all(registry.MIRROR_VARIABLE in lack for lack in lacks)
+    # What waits for them is refused by that list before anything is run.
+    with pytest.raises(InputError, match=r"uss/dataset/SGD\.txt"):
+        carry_out(thesis, print)
 
 
 @pytest.mark.upstream

@@ -236,6 +236,10 @@ LISTED = {
     ),
     "satisfaction": (
         "asap/dataset/mwoz/valid_mwoz.txt (1,199,560 bytes, licence: MIT)",
+        "asap/dataset/sgd/test_sgd.txt (",
+        "uss/dataset/MWOZ.txt (",
+        "uss/dataset/SGD.txt (",
+        "All calls together: 1,775, about 58 USD at most",
         "https://huggingface.co/HuggingFaceH4/zephyr-7b-beta, 15 GB, MIT",
         "a key with credit at the provider",
         "calls: 851, tokens of prompts about 695,093, of answers at most 127,650, about 29 USD",
@@ -247,12 +251,19 @@ LISTED = {
         "of 8,841,823 documents recorded; the rest takes about",
         "Pyserini fetches the index by itself, 2.6 GB",
         "cds/data/cda_default_pairs.json (",
+        "cds/data/names_pairs_1000_scaled.json (",
+        "cpjku/resources/wordlist_gender_representative.txt (",
+        "genderbias_ir/resources/queries_gender_annotated.csv (",
+        "cpjku/dataset/msmarco_passage.dev.fair.tsv (",
+        "All models together: about 2 h on an RTX 3090",
     ),
     "attribution": (
         "dev_v2.1.json.gz, about 0.1 GB",
         "https://huggingface.co/mistralai/Mistral-7B-Instruct-v0.3, 15 GB, Apache 2.0",
         "USD at most",
         "of which no paper asks, and is ours (calls: 2,000",
+        "All models together: about 37 h on an RTX 3090",
+        "All calls together: 112,001, about 2,393 USD at most",
     ),
 }
 """What a shopping list says of each chapter, of data that nobody has here."""

@@ -395,7 +395,7 @@ def test_the_chapter_runs_end_to_end_on_a_stand_in_of_scidocs(
 KILLED = ("tilde_scibert", "tildev2_scibert_200", "cross_scibert", "cross_mtft")
 
 
-def test_a_study_that_is_killed_at_every_change_ends_as_one_that_is_not(
+def test_a_study_killed_at_each_kind_of_change_ends_as_one_that_is_not(
     config_in: Callable[..., Path],
 ) -> None:
     systems = {name: system for name, system in thesis_systems().items() if name in KILLED}
@@ -408,7 +408,7 @@ def test_a_study_that_is_killed_at_every_change_ends_as_one_that_is_not(
     command = ["study", "query_by_example", "--config", str(config)]
     command += ["--models", str(config.parent / "models"), "--work", str(folder / "work")]
     study = KilledStudy(folder)
-    end_as_uninterrupted(study, command, recorded_in, at_least=30)
+    end_as_uninterrupted(study, command, recorded_in, at_least=22)
 
 
 def recorded_in(folder: Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from equipoise_studies.attribution.prompts import FILES, LABELLED
 from equipoise_studies.attribution.study import NOTEBOOK, Asked, Model, Sample, Study
 from equipoise_studies.attribution.together import batch_model
 from equipoise_studies.config import Step
-from equipoise_studies.costs import cost_of_calls
+from equipoise_studies.costs import Calls
 from equipoise_studies.recording import (
     lacking_weights,
     read,
@@ -315,8 +315,11 @@ class _Recorder:
             except (DataUnreachable, InputError) as error:
                 lacking.append(str(error))
         seconds_a_call = sum(seconds) / len(seconds) if seconds else model.seconds
+        calls = _calls(model, number - recorded, writing)
+        # A model whose pace was measured takes what it took; of another its size tells.
+        is_computed = model.billions and seconds_a_call is None
         return Step(
-            f"{writing.name}, by {writing.model}{_cost(model, number - recorded, writing)}",
+            f"{writing.name}, by {writing.model} ({calls})",
             writing.unit,
             number,
             recorded,
@@ -324,6 +327,8 @@ class _Recorder:
             seconds_a_call,
             tuple(lacking),
             notes=_notes(model, writing, recorded),
+            work=calls.work(model.billions * 1e9) if is_computed else None,
+            calls=calls,
         )
 
     def _differing_settings(
@@ -418,11 +423,10 @@ def _digests(files: Sequence[Path]) -> dict[str, str]:
 # --- costs ----------------------------------------------------------------------------------------
 
 
-def _cost(model: Model, calls: int, writing: _Writing) -> str:
-    """What so many calls take, in words."""
-    words = calls * writing.words
+def _calls(model: Model, number: int, writing: _Writing) -> Calls:
+    """So many calls of a model."""
     most_tokens = writing.sampling.max_tokens
-    return f" ({cost_of_calls(calls, words, most_tokens, model.prices, model.currency)})"
+    return Calls(number, number * writing.words, most_tokens, model.prices, model.currency)
 
 
 def _notes(model: Model, writing: _Writing, recorded: int) -> tuple[str, ...]:
@@ -436,5 +440,6 @@ def _notes(model: Model, writing: _Writing, recorded: int) -> tuple[str, ...]:
         key = f"with the key in {model.key_variable}" if model.key_variable else "without a key"
         notes.append(f"asked at {model.url}, {key}")
     if writing.beyond and not recorded:
-        notes.append(f"of which no paper asks, and is ours{_cost(model, writing.beyond, writing)}")
+        beyond = _calls(model, writing.beyond, writing)
+        notes.append(f"of which no paper asks, and is ours ({beyond})")
     return tuple(notes)

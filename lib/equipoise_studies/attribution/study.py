@@ -111,7 +111,8 @@ class Model:
     ``key_variable``: the environment variable whose key is sent to this url; without one, none is.
     ``patience``: seconds in all that one answer is waited for while the endpoint limits the rate of
     requests. ``device``: where transformers runs. ``in_place_of``: the model of the thesis that it
-    stands in for, which makes it another model. ``source``: where it is had.
+    stands in for, which makes it another model. ``source``: where it is had; ``billions``: of its
+    weights, for the estimate of time where it runs on a machine of one's own.
     """
 
     run_by: Literal["llama.cpp", "transformers", "endpoint"]
@@ -129,6 +130,7 @@ class Model:
     currency: str = "USD"
     in_place_of: str = ""
     source: str = ""
+    billions: NonNegative = 0.0
 
     def misfits(self) -> Iterator[Misfit | str]:
         """What does not go together."""

@@ -115,6 +115,18 @@ def read_counted(name: str, tokens: Tokens = "word") -> CountedCollection:
     )
 
 
+def read_passage_digests() -> pd.Series:
+    """Digests of some passages of MS MARCO, by id, as `msmarco.digest` gives them."""
+    return facts.read(STUDY, "passage_digests.csv").set_index("document")["digest"]
+
+
+def read_public_queries(name: str) -> pd.Series:
+    """Ids of a public query set of the thesis, ``msmarco-qs1`` or ``-qs2``."""
+    queries = facts.read(STUDY, "public_queries.csv")
+    kind = {"msmarco-qs1": "non-gendered", "msmarco-qs2": "bias-sensitive"}[name]
+    return queries.loc[queries["kind"] == kind, "query"]
+
+
 def read_query_ids(name: str) -> pd.Series:
     """Ids of the queries of a collection, from its facts."""
     return _facts_of(name, "queries.csv")["query"]

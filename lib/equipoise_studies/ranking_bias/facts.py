@@ -115,6 +115,11 @@ def make_public_queries() -> pd.DataFrame:
     return upstream.public_queries()
 
 
+def make_passage_digests() -> pd.DataFrame:
+    """Digests of passages of MS MARCO: columns ``document, digest``."""
+    return msmarco.passage_digests()
+
+
 def make_public_runs() -> pd.DataFrame:
     """Public runs on the queries of TREC Deep Learning, ranks and scores as upstream.
 
@@ -139,6 +144,7 @@ TABLES: dict[str, MakeTable] = {
     "documents.parquet": make_documents,
     "term_counts.parquet": make_term_counts,
     "public_queries.csv": make_public_queries,
+    "passage_digests.csv": make_passage_digests,
     "public_runs.parquet": make_public_runs,
 }
 """Makers of the fact tables, by file."""

@@ -12,6 +12,7 @@ bias-sensitive queries, and ten runs on them).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -56,6 +57,9 @@ OF_2019: Mapping[str, str] = {
 }
 """Public runs on the bias-sensitive queries, by name, with their file in item cpjku_runs."""
 
+DIGESTS = 1_000
+"""Passages whose digests tell the collection from another."""
+
 _SENSITIVE = ("cpjku", "dataset/trecdeep19_passage.fair.tsv")
 _COLBERT = ("webis_colbert", "data/__colbert__msmarco-passage-trec-dl-2019-judged.run")
 _HIT = "a hit with qid, docid and content (text), rank and score (numbers)"
@@ -80,11 +84,7 @@ def ranked() -> Ranked:
 
     Two of a passage's texts may differ in blanks; the first is taken, in the order of `WITH_TEXTS`.
     """
-    tables = []
-    for name, folder in WITH_TEXTS.items():
-        for year in YEARS:
-            path = f"retrieve_results/{folder}/retrieve_results_dl{year}.json"
-            tables.append(_read_results(registry.fetch("rankllm", path)).assign(run=name))
+    tables = [_read_results(path).assign(run=name) for name, path in _results()]
     hits = pd.concat(tables, ignore_index=True)
     queries = hits[["topic", "query"]].drop_duplicates("topic").reset_index(drop=True)
     passages = hits[["document", "text"]].drop_duplicates("document").reset_index(drop=True)
@@ -93,6 +93,16 @@ def ranked() -> Ranked:
         queries.set_axis(["query", "text"], axis=1),
         passages,
     )
+
+
+def _results() -> list[tuple[str, Path]]:
+    """The files of runs that come with texts, each with the name of its run."""
+    files = []
+    for name, folder in WITH_TEXTS.items():
+        for year in YEARS:
+            path = f"retrieve_results/{folder}/retrieve_results_dl{year}.json"
+            files.append((name, registry.fetch("rankllm", path)))
+    return files
 
 
 def _read_results(path: Path) -> pd.DataFrame:
@@ -166,3 +176,21 @@ def judgements(queries: pd.Series) -> pd.DataFrame:
         tables.append(read_qrels(path))
     grades = pd.concat(tables)
     return grades[grades["topic"].isin(queries)].reset_index(drop=True)
+
+
+def digest(text: str) -> str:
+    """Sixteen letters that tell one passage from another, whatever its blanks are."""
+    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
+
+
+def passage_digests() -> pd.DataFrame:
+    """Digests of some passages of the pool, spread over it: columns ``document, digest``.
+
+    Of those in ASCII alone: copies of the collection differ in how they mend other letters.
+    """
+    _results()  # noted as used, where another table has read them before
+    passages = ranked().passages
+    passages = passages[passages["text"].map(str.isascii)]
+    passages = passages.iloc[passages["document"].astype(int).argsort()]
+    chosen = passages.iloc[:: len(passages) // DIGESTS].head(DIGESTS)
+    return chosen[["document"]].assign(digest=chosen["text"].map(digest))

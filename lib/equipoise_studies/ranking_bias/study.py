@@ -169,7 +169,8 @@ class Ranker:
     rankers by pretrained language models count it; the baseline never is.
 
     How to make run files: ``recipe``, in which `record.recipes.PLACES` stand in braces; ``index``:
-    the ready one of the original collection; ``source``: where this and the model are had.
+    the ready one of the original collection; ``source``: where this and the model are had;
+    ``billions``: of the weights of a model that re-ranks, for the estimate of time.
     """
 
     kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files", "public runs"]
@@ -186,6 +187,7 @@ class Ranker:
     recipe: str = ""
     index: str = ""
     source: str = ""
+    billions: NonNegative = 0.0
     name: str = ""
     printed: str = ""
     query_sets: Names = ()
@@ -353,14 +355,13 @@ class Study(ChapterConfig):
 
     @property
     def other_data(self) -> str:
-        """What tells the recorded collections from MS MARCO's, by their sizes."""
+        """What tells the recorded collections from MS MARCO's: sizes, ids and digests."""
         for label, query_set in self.query_sets.items():
             name = query_set.collection
             recorded = self.record / f"{name}_settings.json"
             if name not in upstream.PASSAGES or not recorded.is_file():
                 continue
-            account = self.account(label)
-            other = upstream.other_than_msmarco(name, account["documents"], account["queries"])
+            other = upstream.other_than_msmarco(name, self.account(label))
             if other:
                 return f"{label}: {other}"
         return ""

@@ -8,7 +8,7 @@ of them: it starts from the facts that `equipoise_studies.ranking_bias.facts` ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -22,6 +22,7 @@ from equipoise_compendium import project, registry
 from equipoise_studies.collections import cocktail
 from equipoise_studies.collections.natural_questions import read_questions
 from equipoise_studies.ranking_bias import grepbiasir, msmarco
+from equipoise_studies.ranking_bias.msmarco import DIGESTS
 from equipoise_studies.ranking_bias.substitution import GenderPairs
 
 TERM_LISTS = {
@@ -30,8 +31,15 @@ TERM_LISTS = {
 }
 """The public term lists: the long one of 326 words and first names, the short one of 64 words."""
 
+_WORD_PAIRS = ("cds", "data/cda_default_pairs.json")
+_NAME_PAIRS = ("cds", "data/names_pairs_1000_scaled.json")
+FILES_OF_PAIRS = (_WORD_PAIRS, _NAME_PAIRS, TERM_LISTS["long"])
+"""The files that `gender_pairs` reads, by item and path."""
+
 _ANNOTATED_QUERIES = ("genderbias_ir", "resources/queries_gender_annotated.csv")
 _SENSITIVE_QUERIES = ("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
+FILES_OF_QUERIES = {"msmarco-qs1": _ANNOTATED_QUERIES, "msmarco-qs2": _SENSITIVE_QUERIES}
+"""The file of each public query set of the thesis, by item and path."""
 
 Documents = Callable[[], Iterator[tuple[str, str]]]
 """Starts a new pass over the documents, as pairs of id and text."""
@@ -50,8 +58,8 @@ def gender_pairs() -> GenderPairs:
 
     From item cds, our supplement, and the names of the long term list.
     """
-    words = gender_terms.read_pairs(registry.fetch("cds", "data/cda_default_pairs.json"))
-    names = gender_terms.read_pairs(registry.fetch("cds", "data/names_pairs_1000_scaled.json"))
+    words = gender_terms.read_pairs(registry.fetch(*_WORD_PAIRS))
+    names = gender_terms.read_pairs(registry.fetch(*_NAME_PAIRS))
     supplement = read_columns(
         project.data("attributes", "gender_pairs.csv"), ["male", "female", "direction"]
     )
@@ -232,16 +240,32 @@ def collection(name: str) -> BiasCollection:
     return replace(COLLECTIONS[name](name), about=ABOUT[name])
 
 
-def other_than_msmarco(name: str, documents: int, queries: int) -> str:
-    """What tells files of one's own from MS MARCO's and a public query set's, by their sizes.
+LEAST_SHARE = 0.9
+"""Of queries and listed passages that are as published, in a copy of the thesis's collection."""
 
-    Empty where nothing does. ``name``: one of `PASSAGES`.
+
+def other_than_msmarco(name: str, account: Mapping[str, int]) -> str:
+    """What tells files of one's own from MS MARCO's and a public query set's; empty for nothing.
+
+    ``name``: one of `PASSAGES`. ``account``: how many ``documents`` and ``queries`` there are, how
+    many of these are as published, and how many of the listed passages are; one that is not there
+    is not judged.
     """
     n_documents = DOCUMENTS[PASSAGES[name]]
+    documents = account["documents"]
     if documents != n_documents:
         return f"{documents:,} documents, where MS MARCO has {n_documents:,}"
+    if "queries" not in account:
+        return ""
+    queries = account["queries"]
     if queries not in QUERIES[name]:
         return f"{queries:,} queries, where {name} has {QUERIES[name][-1]:,}"
+    as_published = account.get("queries as published", 0)
+    if as_published < LEAST_SHARE * queries:
+        return f"{as_published:,} of {queries:,} queries by their ids those of {name}"
+    passages = account.get("passages as published", 0)
+    if passages < LEAST_SHARE * DIGESTS:
+        return f"{passages:,} of {DIGESTS:,} passages by their sha256 those of MS MARCO"
     return ""
 
 

@@ -214,15 +214,22 @@ def _services_by_word() -> dict[str, str]:
     return dict(zip(table["word"], table["service"], strict=True))
 
 
-def read_upstream(name: str, file: str, level: Level = "turn") -> Collection:
-    """Read a file of item uss, with the parts of item asap where there are any."""
-    parts = {}
+def upstream_files(file: str) -> dict[str, tuple[str, str]]:
+    """Item and path of the dialogues of a file of item uss, and of its parts, if it has any."""
+    files = {"dialogues": ("uss", f"dataset/{file}.txt")}
     short_name = PART_FILES.get(file)
     if short_name:
         for part in ("valid", "test"):
-            path = f"dataset/{short_name}/{part}_{short_name}.txt"
-            parts[part] = registry.fetch("asap", path)
-    dialogues = registry.fetch("uss", f"dataset/{file}.txt")
+            files[part] = ("asap", f"dataset/{short_name}/{part}_{short_name}.txt")
+    return files
+
+
+def read_upstream(name: str, file: str, level: Level = "turn") -> Collection:
+    """Read a file of item uss, with the parts of item asap where there are any."""
+    parts = {}
+    for part, (item, path) in upstream_files(file).items():
+        parts[part] = registry.fetch(item, path)
+    dialogues = parts.pop("dialogues")
     return read_collection(name, dialogues, parts, level=level, words=file == "SGD")
 
 

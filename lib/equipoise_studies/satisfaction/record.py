@@ -28,7 +28,7 @@ from equipoise.problems import InputError, Problems
 from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
 from equipoise_studies.config import Step
-from equipoise_studies.costs import Work, cost_of_calls
+from equipoise_studies.costs import Calls, Work
 from equipoise_studies.recording import (
     digest,
     lacking_weights,
@@ -154,10 +154,13 @@ class _Recorder:
     def _lacking_texts(self) -> tuple[str, ...]:
         """Why collections can be planned, but not be read by a model."""
         lacks = []
-        for name in self.study.collections:
+        for name, source in self.study.collections.items():
             try:
                 self.study.texts(name)
-            except (DataUnreachable, InputError) as error:
+            except DataUnreachable:
+                # Its error is of the first file alone, and a list to shop from is of all.
+                lacks += source.unreachable()
+            except InputError as error:
                 lacks.append(str(error))
         return tuple(dict.fromkeys(lacks))
 
@@ -207,6 +210,10 @@ class _Recorder:
         samples = self._samples_to_write(name)
         done = int(samples["sample"].isin(self._written(name)["sample"]).sum())
         lacks = _too_few(writer.size, len(samples), f"test samples of {name}")
+        calls = self._calls_of_writing(samples[done:], writer)
+        notes: tuple[str, ...] = ()
+        if calls is not None:
+            notes = (f"asked at {writer.endpoint}, {_key_in_words(writer)} ({calls})",)
         return Step(
             f"written, {name}",
             f"responses ({_words_to_read(samples)} to read)",
@@ -215,17 +222,17 @@ class _Recorder:
             partial(self._write, name, writer),
             None,
             lacks,
-            notes=self._notes_on_writing(samples[done:], writer),
+            notes=notes,
+            calls=calls,
         )
 
-    def _notes_on_writing(self, samples: pd.DataFrame, writer: Writer) -> tuple[str, ...]:
-        """Where a writer is asked, and what that costs."""
+    def _calls_of_writing(self, samples: pd.DataFrame, writer: Writer) -> Calls | None:
+        """What a writer behind an endpoint is asked."""
         if not writer.endpoint:
-            return ()
+            return None
         prompt_words = len(read_prompt(writer.prompt, [INPUT]).split())
         words = float(samples["words"].sum()) + prompt_words * len(samples)
-        cost = cost_of_calls(len(samples), words, writer.tokens, writer.prices, writer.currency)
-        return (f"asked at {writer.endpoint}, {_key_in_words(writer)} ({cost})",)
+        return Calls(len(samples), words, writer.tokens, writer.prices, writer.currency)
 
     def _samples_to_write(self, name: str) -> pd.DataFrame:
         order = data.balanced_order(self.study.labelled(name))

@@ -26,6 +26,7 @@ from equipoise_studies.config import (
     settings,
     unknown_names,
 )
+from equipoise_studies.recording import unreachable
 from equipoise_studies.satisfaction import data
 from equipoise_studies.satisfaction.annotation import Annotations, items_of, items_of_facts
 from equipoise_studies.satisfaction.asking import Answers
@@ -94,6 +95,12 @@ class Source:
         if self.valid is not None and self.test is not None:
             parts = {"valid": self.valid, "test": self.test}
         return data.read_collection(name, self.dialogues, parts, level=self.level)
+
+    def unreachable(self) -> tuple[str, ...]:
+        """Why files of it that are upstream cannot be had, a reason for each of those."""
+        if not self.upstream:
+            return ()
+        return unreachable(data.upstream_files(self.upstream).values())
 
     def files(self) -> list[Path]:
         """Its own files."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
@@ -85,7 +85,7 @@ class CounterfactualTexts:
     def _unkept(self, chunks: Iterable[Chunk], progress: Any) -> Iterator[tuple[int, Chunk]]:
         """The chunks that are not kept, with their numbers."""
         for number, chunk in enumerate(chunks):
-            if _texts_file(self.folder, number).is_file():
+            if _account_file(self.folder, number).is_file():
                 progress.update(len(chunk))
             else:
                 yield number, chunk
@@ -118,6 +118,15 @@ class CounterfactualTexts:
         lines = total.to_csv(sep="\t", index=False, lineterminator="\n")
         write_files({self.substitution: lines})
 
+    def originals(self, documents: Collection[str]) -> dict[str, str]:
+        """The original texts of some documents, as far as they are there, by id."""
+        texts: dict[str, str] = {}
+        of_them = [("document", "in", list(documents))]
+        for path in sorted(self.folder.glob("texts-*.parquet")):
+            table = pd.read_parquet(path, columns=["document", "original"], filters=of_them)
+            texts |= dict(zip(table["document"], table["original"], strict=True))
+        return texts
+
     def account(self) -> dict[str, int]:
         """What the substitution changed so far, and what substituting twice gives back."""
         total: dict[str, int] = {}
@@ -140,6 +149,11 @@ def _in_chunks(documents: Iterable[tuple[str, str]]) -> Iterator[Chunk]:
 
 def _texts_file(folder: Path, number: int) -> Path:
     return folder / f"texts-{number:05d}.parquet"
+
+
+def _account_file(folder: Path, number: int) -> Path:
+    """What was counted in a chunk: the last of its files, which says that the others are there."""
+    return folder / f"account-{number:05d}.json"
 
 
 class _Worker:
@@ -178,8 +192,8 @@ class _Worker:
             {
                 self.folder / f"report-{path.name}": once.report,
                 path: texts,
-                # last of the three, since documents are counted by it
-                self.folder / f"account-{number:05d}.json": json.dumps(account),
+                # last of the three, since the chunk is kept when it is there
+                _account_file(self.folder, number): json.dumps(account),
             }
         )
         return len(chunk)

