@@ -112,39 +112,6 @@ def _on_models(of_models: Mapping[str, Evidence]) -> str:
     )
 
 
-def lessons(evidence: Mapping[str, Evidence]) -> list[str]:
-    """What the answers teach of bias, sensitivity and confidence, each by its interval."""
-    # That every model is above chance is measured even where nothing else is.
-    measured = []
-    for name, finding in evidence.items():
-        if name != "5.1-every-model-above-chance" and finding.estimate is not None:
-            measured.append(name)
-    if not measured:
-        return [NOBODY]
-
-    farther = evidence["placebo-bias"]
-    cas_above_placebo = evidence["placebo-cas"]
-    confidence = evidence["5.6-signal"]
-    sensitivity = _reading(
-        cas_above_placebo,
-        "labels of authors do more than any label does",
-        "labels of authors do less than labels that mean nothing",
-        "it is not shown that what labels say matters, beyond there being labels at all",
-    )
-    probable = _reading(
-        confidence, "are more probable", "are less probable", "are not shown to be more probable"
-    )
-    return [
-        f"In the mixed mode CAB is {_points(evidence['5.5-negligible'])}, its settings weighing "
-        f"alike. Question by question, the {farther.said.removesuffix(', in points')} is "
-        f"{_points(farther)}: {_reading(farther, *_DISTANCE)}.",
-        "CAS with labels of authors less that with labels that mean nothing is "
-        f"{_points(cas_above_placebo)}: {sensitivity}.",
-        f"Where a model cites, numbers of relevant passages {probable} than others: "
-        f"{_points(confidence)}.",
-    ]
-
-
 # --- models and verdicts --------------------------------------------------------------------------
 
 
@@ -157,8 +124,8 @@ def left_out(scored: pd.DataFrame) -> str:
             weak.append(f"{model} ({_points(margin)})")
     excluded = f"left out: {', '.join(weak)}" if weak else "none is left out"
     return (
-        "Pooled are models whose recall exceeds that of as many citations drawn at random, with "
-        f"its interval; {excluded}."
+        "Models are pooled if their recall, with all of its interval, exceeds that of as many "
+        f"citations drawn at random; {excluded}."
     )
 
 
