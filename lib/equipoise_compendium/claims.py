@@ -306,7 +306,7 @@ def excludes_printed(evidence: Evidence, contradicted_if: str) -> bool:
 
 
 def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -> int | None:
-    """Units that would decide the printed effect four times in five; without one, the effect found.
+    """Units for 80 % power for the printed effect; without one, for the effect found.
 
     An effect that contradicts is decided by the interval of 99 %, another by that of 95 %. The
     interval is taken to shrink with the root of the units; None where the effect lies on the edge

@@ -41,8 +41,8 @@ from equipoise_compendium.settings import FILE, settings
 from equipoise_compendium.shown import (
     Shown,
     ShownFigure,
-    difference_lines,
     markdown_cell,
+    reason_lines,
     show_answer,
     show_claim,
     show_summary,
@@ -292,7 +292,7 @@ class Report:
             differing = len(record["differences"]) or ""
             findings = _counted_findings(record["claims"])
             rows.append([label, status, record["cells"] or "", differing, findings])
-            notes += [f"{label}, {line}" for line in difference_lines(record["differences"])]
+            notes += [f"{label}: {line}" for line in reason_lines(record["differences"])]
         direct = direct_requirements()
         used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct)
         return show_summary(rows, notes, used)

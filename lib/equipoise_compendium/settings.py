@@ -57,7 +57,7 @@ class Settings(_Table):
         "differs the reason stands with it, and whether it is proved."
     )
     description: str = (
-        "Tables and figures computed again: the reports, and the inputs they were made from"
+        "Tables and figures recomputed: the reports, and the inputs they were made from"
     )
     picture: Picture | None = None
     licence: str = ""

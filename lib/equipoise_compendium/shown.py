@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -230,6 +231,16 @@ def difference_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
     return lines
 
 
+def reason_lines(differences: Iterable[Mapping[str, str]]) -> list[str]:
+    """Why cells differ, and how many for each reason: the cells are marked where they stand."""
+    counts = Counter(difference["reason"] for difference in differences)
+    lines = []
+    for reason, count in counts.items():
+        cells = "1 cell differs" if count == 1 else f"{count} cells differ"
+        lines.append(f"{cells}: {reason or 'no reason is known'}")
+    return lines
+
+
 def _mark_columns(table: pd.DataFrame) -> dict[str, str]:
     """The columns of marks of a table, by the name of the column that each marks."""
     marks = {}
@@ -278,7 +289,7 @@ def show_table(
     table, title = ours, markdown_cell(caption)
     printed: Mapping[str, Iterable[str]] = {}
     differing: dict[tuple[int, int], str] = {}
-    verdict, notes = "", list[str]()
+    verdict, notes, reasons = "", list[str](), list[str]()
     if comparison is not None:
         table, printed = comparison.ours, comparison.printed
         for difference in comparison.differences:
@@ -288,13 +299,14 @@ def show_table(
         equal = comparison.cells - len(differing)
         verdict = f"{equal} of {comparison.cells} printed cells agree at the printed precision."
         title = f"{title}. {verdict}"
-        notes = difference_lines(map(asdict, comparison.differences))
+        differences = [asdict(difference) for difference in comparison.differences]
+        notes, reasons = difference_lines(differences), reason_lines(differences)
     columns, rows = _cells(table, printed, digits, differing)
 
     page = (
         f'<div class="equipoise-table"><p><b>{html.escape(caption)}.</b> {verdict}</p>'
         f'<div style="overflow-x: auto">{html_table("", columns, rows)}</div>'
-        f"{html_list(notes)}</div>"
+        f"{html_list(reasons)}</div>"
     )
     markdown = f"{title}\n\n{markdown_table(columns, _texts(rows))}"
     if notes:

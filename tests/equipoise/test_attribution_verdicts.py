@@ -43,8 +43,7 @@ def test_an_interval_decides_or_says_how_many_questions_would() -> None:
     found = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17])[0]
     told = re.fullmatch(
         r"CAB-precision \+5\.0 points for Human \[(-?\d+\.\d), (\d+\.\d)\], n = 20: undecided; "
-        r"(\d+) questions would"
-        r" decide 5 points four times in five",
+        r"80 % power for 5 points needs n = (\d+)",
         found,
     )
     assert told is not None
@@ -56,7 +55,7 @@ def test_an_interval_decides_or_says_how_many_questions_would() -> None:
     )
     assert stats.norm.sf(stats.norm.ppf(0.975) - 0.05 / error) == pytest.approx(0.8, abs=0.01)
     fewer = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17], difference=0.1)[0]
-    quarter = re.search(r"; (\d+) questions would decide 10 points", fewer)
+    quarter = re.search(r"80 % power for 10 points needs n = (\d+)", fewer)
     assert quarter is not None
     assert int(quarter[1]) == pytest.approx(int(told[3]) / 4, abs=1)
 

@@ -18,7 +18,7 @@ from equipoise_compendium.ledger import STATUSES, Ledger
 from equipoise_compendium.printed import Printed, artefacts, compare, printed_table
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
-from equipoise_compendium.shown import difference_lines, markdown_cell, show_table
+from equipoise_compendium.shown import difference_lines, markdown_cell, reason_lines, show_table
 from equipoise_compendium.writing import write_csv
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
@@ -329,6 +329,20 @@ def test_cells_that_differ_for_one_reason_are_told_in_one_line() -> None:
     assert [line.count("printed 1") for line in told] == [2, 1]
     assert told[0].startswith("2 cells: 0, R: ")
     assert told[1].endswith("(no reason is known)")
+    assert reason_lines(
+        [cell | {"reason": "why"} for cell in cells[:2]] + [cells[2] | {"reason": ""}]
+    ) == ["2 cells differ: why", "1 cell differs: no reason is known"]
+
+
+def test_a_notebook_names_a_differing_cell_once_where_it_stands(report: Report) -> None:
+    ours = printed_table("gfrc2/table-3").set_index("run").astype(float).add(1).reset_index()
+    shown = report.table("gfrc2/table-3", ours, ["run"])
+    cell = f"printed {printed_table('gfrc2/table-3').iloc[0, 1]}"
+    for page in (shown.formats["text/html"], report.finish().formats["text/html"]):
+        assert page.count("cells differ: no reason is known") == 1
+    assert shown.formats["text/html"].count(f"<small>{cell}</small>") == 1
+    assert shown.formats["text/html"].count(cell) == 1
+    assert cell not in report.finish().formats["text/html"]
 
 
 def test_a_tolerance_adds_to_the_precision_of_a_printed_number() -> None:

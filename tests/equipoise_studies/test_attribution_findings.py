@@ -301,9 +301,6 @@ def test_words_follow_the_interval(
         assert f"one author ({where}" in first
         assert distance in second
         assert third.count(of_models) == 2
-        assert distance.removesuffix(" (") in words.lessons(other)[0]
-        sure = other | {"5.6-signal": cab}
-        assert ("are more probable" in words.lessons(sure)[-1]) == (low > 0)
 
 
 def test_words_of_a_model_at_chance_and_of_what_is_undecided(
@@ -313,12 +310,14 @@ def test_words_of_a_model_at_chance_and_of_what_is_undecided(
     weak = scored[scored["model"] == "Qwen 0.5B"]
     nothing = findings.evidence(weak)
     answer = words.answer(weak, nothing, findings.pooled_biases(weak), on_models)
-    assert answer == words.lessons(nothing) == [words.NOBODY]
+    assert answer == [words.NOBODY]
     assert "Qwen 0.5B" in words.left_out(scored)
     assert "none is left out" in words.left_out(scored[scored["model"] == "Qwen 1.5B"])
     unprinted = {name: replace(finding, printed=None) for name, finding in biases.items()}
-    assert "four times in five" in words.undecided(on_models, biases).replace("\n", " ")
-    assert "four times in five" not in words.undecided(on_models, unprinted)
+    assert "80 % power for biases as large as the printed ones needs n = " in words.undecided(
+        on_models, biases
+    )
+    assert "power" not in words.undecided(on_models, unprinted)
     assert words.undecided(on_models, unprinted).startswith(f"Of the {len(on_models)} sentences")
     assert words.in_print(printed).count("these do not") == 1
     assert "50.0% of these" in words.one_number_twice(
@@ -365,10 +364,16 @@ def test_biases_over_passages_have_an_interval_where_no_answer_changes(
     gaps = [at_two[score][swaps[0]] - at_two[score][swaps[1]] for score in ("precision", "recall")]
     cab = table[(table["quantity"] == "CAB") & (table["k"] == 2)]["value"].item()
     assert cab == pytest.approx(100 * np.mean(gaps))
-    title = words.title_over_passages(table, "CAB")
-    assert title.endswith("n = 15")
+    title = words.span_over_passages(table, "CAB")
+    assert title.endswith("n = 15 questions")
     assert f"to {table.loc[table['quantity'] == 'CAB', 'value'].max():.0f} " in title
-    assert "no answers" in words.title_over_passages(table.head(0), "CAB")
+    assert "no answers" in words.span_over_passages(table.head(0), "CAB")
+    assert words.title_over_passages(table).startswith("Neither CAB nor CAS is shown to change")
+    # Two intervals that have nothing in common are a change; of two models, they are none.
+    apart = table[table["quantity"] == "CAS"].assign(low=table["k"], high=table["k"] + 1.0)
+    assert words.title_over_passages(apart) == "CAS changes with the number of passages"
+    of_models = apart.assign(model=apart["k"].map("model of {} passages".format))
+    assert words.title_over_passages(of_models).startswith("Neither")
 
 
 def test_a_legend_says_of_how_many_questions_a_group_is() -> None:
@@ -381,5 +386,19 @@ def test_a_title_tells_the_positions_of_the_record_of_most_questions() -> None:
     table = pd.DataFrame(
         [("few", 3, 1, 99.0), ("many", 9, 1, 50.0), ("many", 9, 2, 80.0), ("many", 9, 3, 20.0)],
         columns=["group", "questions", "position", "value"],
-    ).assign(benchmark="NQ")
-    assert words.title_of_positions(table) == "NQ: highest at position 2 (80), lowest at 3 (20)"
+    ).assign(benchmark="NQ", low=0.0, high=100.0)
+    assert words.title_of_positions(table) == (
+        "NQ: recall is highest at position 2 (80), lowest at 3 (20)"
+    )
+    unknown = table.assign(low=np.nan, high=np.nan)
+    assert words.title_of_positions(unknown) == "NQ: 9 questions a position are too few to tell"
+
+
+def test_a_title_says_which_printed_model_cites_least() -> None:
+    bars = pd.DataFrame(
+        [("GPT-4", "printed", 1.5), ("Llama3", "printed", 2.5), ("ours", "recorded", 0.5)],
+        columns=["model", "source", "total"],
+    )
+    assert words.title_of_citations(bars) == (
+        "Of the printed models GPT-4 cites fewest passages:\n1.5 an answer, the others 2.5 or more"
+    )

@@ -187,7 +187,7 @@ def test_all_rows_of_a_question_are_drawn_together() -> None:
 
 def test_words_follow_the_intervals() -> None:
     title = words.title_of_large_models(evidence())
-    assert "mean precision and recall and correctness fall from" in title
+    assert "mean precision, recall and correctness fall from" in title
     rising = {name: Evidence("a change", 1.0, -1.0, 3.0) for name in evidence()}
     assert words.title_of_large_models(rising).startswith("No mean")
     said = words.large_models(evidence())

@@ -264,11 +264,11 @@ def test_sentences_are_made_from_the_numbers() -> None:
     )
     first, second = words.of_readings(shares)
     assert first.startswith(
-        "Of 40 swapped responses that one language model assistant read, 2 do not turn the user's "
-        "mind (5%, 95% interval 1% to 17%)"
+        "Of 40 swapped responses that one language model assistant read, 2 would not change the "
+        "user's rating (5%, 95% interval 1% to 17%)"
     )
     assert second.startswith(
-        "Of the 20 of SGD that are shown as dissatisfied, 2 do not and 1 are unclear: up to 36%"
+        "Of the 20 of SGD that are labelled dissatisfied, 2 would not and 1 are unclear: up to 36%"
     )
     counted = pd.DataFrame(
         [("SGD", "a", 3, 3, 0, 2), ("SGD", "b", 2, 3, 0, 2), ("SGD", "constant", 3, 3, 0, 2)],
@@ -303,13 +303,21 @@ def test_sentences_are_made_from_the_numbers() -> None:
         for at, value in zip((0.1, 1), ends, strict=True)
     ]
     curves = pd.DataFrame(rows, columns=["collection", "run", "measure", "ratio", "value"])
-    assert words.of_ends(curves).endswith("and with no others: fine-tuned 0.70 and 0.30")
+    title = "As all users become dissatisfied, mean accuracy\n"
+    assert words.title_of_curves(curves, "Acc", "accuracy") == (
+        f"{title}of fine-tuned estimators falls from 0.70 to 0.30"
+    )
     cut = curves.assign(
         run=curves["run"].replace({"constant": "b (usual)", "a, up-sampling x10": "b (chosen)"})
     )
-    assert words.of_ends(cut).endswith(
-        "at the usual threshold 0.90 and 0.10; at the chosen threshold 0.80 and 0.20"
+    assert words.title_of_curves(cut, "Acc", "accuracy") == (
+        f"{title}at the usual threshold falls from 0.90 to 0.10,\n"
+        "at the chosen threshold falls from 0.80 to 0.20"
     )
+    risen = curves.assign(value=1 - curves["value"])
+    assert "rises from 0.30 to 0.70" in words.title_of_curves(risen, "Acc", "accuracy")
+    level = curves.assign(value=0.5)
+    assert "goes from 0.50 to 0.50" in words.title_of_curves(level, "Acc", "accuracy")
 
 
 def test_few_shot_estimators_whose_labels_may_be_chance_are_left_out() -> None:

@@ -82,7 +82,8 @@ def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
         note(ax, "printed", (high[first], at[first]), (3, 0), va="center", fontsize=9)
     lengths = np.abs(table[["low", "high"]].to_numpy().T - table["value"].to_numpy())
     ax.errorbar(table["value"], at, xerr=lengths, linestyle="none", capsize=3, **look(0))
-    ax.set_yticks(at, table["name"])
+    # "n = 15" is one word, where a name breaks.
+    ax.set_yticks(at, table["name"].str.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
     ax.set_ylim(place + 0.6, 0.7)
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from equipoise_compendium.claims import VERDICTS, Evidence, stated, units_needed, verdict
@@ -86,15 +87,14 @@ def answer(
         "are not shown to move citations more",
     )
     return [
-        f"Whether labels of authors bias citations was asked of {', '.join(models)}: CAB is "
-        f"{_points(one_author)} over {one_author.n or 0} questions whose passages have one author "
-        f"({_reading(one_author, *_ZERO)}), and {_points(two_authors)} over {two_authors.n or 0} "
-        f"whose passages have two ({_reading(two_authors, *_ZERO)}).{printed}",
-        "Between two labels that mean nothing CAB is "
-        f"{_points(evidence['placebo-cab'])}, whose sign says only which of them was put in the "
-        f"place of Human. By the distance from zero, {_reading(farther, *_DISTANCE)} (difference: "
-        f"{_points(farther)}); and all in all labels of authors {move} than these do (difference "
-        f"of CAS: {_points(cas_above_placebo)}).",
+        f"For {', '.join(models)}, CAB is {_points(one_author)} over {one_author.n or 0} questions "
+        f"whose passages have one author ({_reading(one_author, *_ZERO)}), and "
+        f"{_points(two_authors)} over {two_authors.n or 0} whose passages have two "
+        f"({_reading(two_authors, *_ZERO)}).{printed}",
+        f"Between two labels that mean nothing CAB is {_points(evidence['placebo-cab'])}: "
+        f"{_reading(farther, *_DISTANCE)} (difference of the distances from zero: "
+        f"{_points(farther)}), and {move}, in whatever direction (difference of CAS: "
+        f"{_points(cas_above_placebo)}).",
         _on_models(of_models),
     ]
 
@@ -107,42 +107,9 @@ def _on_models(of_models: Mapping[str, Evidence]) -> str:
         reading = _reading(finding, "is shown", "is contradicted", "is not shown")
         parts.append(f"{reading} where passages have {passages} ({_points(finding)})")
     return (
-        f"That each of the thesis's own models favours people {' and '.join(parts)}; of the models "
-        "the one that bears it out least decides."
+        f"That each of the thesis's own models favours people {' and '.join(parts)}, judged by the "
+        "model with the least CAB."
     )
-
-
-def lessons(evidence: Mapping[str, Evidence]) -> list[str]:
-    """What the answers teach of bias, sensitivity and confidence, each by its interval."""
-    # That every model is above chance is measured even where nothing else is.
-    measured = []
-    for name, finding in evidence.items():
-        if name != "5.1-every-model-above-chance" and finding.estimate is not None:
-            measured.append(name)
-    if not measured:
-        return [NOBODY]
-
-    farther = evidence["placebo-bias"]
-    cas_above_placebo = evidence["placebo-cas"]
-    confidence = evidence["5.6-signal"]
-    sensitivity = _reading(
-        cas_above_placebo,
-        "labels of authors do more than any label does",
-        "labels of authors do less than labels that mean nothing",
-        "it is not shown that what labels say matters, beyond there being labels at all",
-    )
-    probable = _reading(
-        confidence, "are more probable", "are less probable", "are not shown to be more probable"
-    )
-    return [
-        f"In the mixed mode CAB is {_points(evidence['5.5-negligible'])}, its settings weighing "
-        f"alike. Question by question, the {farther.said.removesuffix(', in points')} is "
-        f"{_points(farther)}: {_reading(farther, *_DISTANCE)}.",
-        "CAS with labels of authors less that with labels that mean nothing is "
-        f"{_points(cas_above_placebo)}: {sensitivity}.",
-        f"Where a model cites, numbers of relevant passages {probable} than others: "
-        f"{_points(confidence)}.",
-    ]
 
 
 # --- models and verdicts --------------------------------------------------------------------------
@@ -157,8 +124,8 @@ def left_out(scored: pd.DataFrame) -> str:
             weak.append(f"{model} ({_points(margin)})")
     excluded = f"left out: {', '.join(weak)}" if weak else "none is left out"
     return (
-        "Pooled are models whose recall exceeds that of as many citations drawn at random, with "
-        f"its interval; {excluded}."
+        "Models are pooled if their recall, with all of its interval, exceeds that of as many "
+        f"citations drawn at random; {excluded}."
     )
 
 
@@ -205,8 +172,8 @@ def undecided(judged: Mapping[str, Evidence], biases: Mapping[str, Evidence]) ->
     if len(questions_needed) > 1:
         span += f" to {max(questions_needed):,}"
     return (
-        f"{sentence} To show biases as large as the printed ones in answers such as these four "
-        f"times in five takes {span} questions."
+        f"{sentence} In answers such as these, 80 % power for biases as large as the printed ones "
+        f"needs n = {span} questions."
     )
 
 
@@ -237,20 +204,6 @@ def _from(bound: float) -> str:
 def recorded_by(study: Study) -> str:
     """Whose recorded answers a report rests on."""
     return f"the recorded answers of {', '.join(study.display_names())}"
-
-
-def retrievers(study: Study) -> str:
-    """By what the passages are found beside the usual retriever."""
-    names: list[str] = []
-    for benchmark in study.benchmarks.values():
-        names += [name for name in benchmark.found_by if name not in names]
-    usual, *further = names
-    if not further:
-        return f"Here all passages were found by {usual}."
-    return (
-        f"Here passages were found by {' and by '.join(further)}, where all other experiments have "
-        f"those of {usual}."
-    )
 
 
 def worked_examples(study: Study) -> str:
@@ -293,16 +246,32 @@ def title_of_overview(farther: Evidence) -> str:
     )
 
 
-def title_over_passages(table: pd.DataFrame, quantity: str) -> str:
-    """A figure's title: between what CAS or CAB lie, and of how many questions each is."""
+def title_over_passages(table: pd.DataFrame) -> str:
+    """A figure's title: for which of CAS and CAB a change with the passages shown is seen.
+
+    It is where the intervals of two numbers of passages have nothing in common.
+    """
+    changing = []
+    for quantity, rows in table.groupby("quantity", sort=True):
+        by_group = rows.groupby(["benchmark", "model"])
+        if (by_group["low"].max() > by_group["high"].min()).any():
+            changing.append(str(quantity))
+    if not changing:
+        return "Neither CAB nor CAS is shown to change with the number of passages"
+    verb = "changes" if len(changing) == 1 else "change"
+    return f"{' and '.join(changing)} {verb} with the number of passages"
+
+
+def span_over_passages(table: pd.DataFrame, quantity: str) -> str:
+    """A panel's title: between what CAS or CAB lie, and of how many questions each is."""
     rows = table[table["quantity"] == quantity]
     if rows.empty:
         return f"{quantity}: no answers with several numbers of passages"
     lowest = rows.loc[rows["value"].idxmin()]
     highest = rows.loc[rows["value"].idxmax()]
     return (
-        f"{quantity} from {lowest['value']:.0f} (k = {lowest['k']}) to {highest['value']:.0f} "
-        f"(k = {highest['k']}); n = {_span(rows['questions'])}"
+        f"{quantity}: {lowest['value']:.0f} (k = {lowest['k']}) to {highest['value']:.0f} "
+        f"(k = {highest['k']}) points, n = {_span(rows['questions'])} questions"
     )
 
 
@@ -310,6 +279,20 @@ def _span(counts: pd.Series) -> str:
     """A number, or the least and the largest."""
     least, largest = counts.min(), counts.max()
     return f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
+
+
+def title_of_citations(bars: pd.DataFrame) -> str:
+    """A figure's title: which of the printed models cites fewest passages.
+
+    ``bars``: columns model, source, total, a row for each benchmark.
+    """
+    printed = bars[bars["source"] == "printed"].groupby("model")["total"].mean()
+    fewest = printed.idxmin()
+    others = printed.drop(fewest)
+    return (
+        f"Of the printed models {fewest} cites fewest passages:\n"
+        f"{printed[fewest]:.1f} an answer, the others {others.min():.1f} or more"
+    )
 
 
 def with_questions(table: pd.DataFrame, by: str) -> pd.Series:
@@ -321,14 +304,20 @@ def with_questions(table: pd.DataFrame, by: str) -> pd.Series:
 
 
 def title_of_positions(table: pd.DataFrame) -> str:
-    """A figure's title: where the record of most questions does best and worst."""
+    """A panel's title: where the record of most questions does best and worst.
+
+    Where its positions have no interval, that they are too few to tell.
+    """
     largest = table.loc[table["questions"].idxmax(), "group"]
     by_score = table[table["group"] == largest]
     by_score = by_score.sort_values("value", ascending=False, kind="stable")
     best, worst = by_score.iloc[0], by_score.iloc[-1]
+    if np.isnan(best["low"]) or np.isnan(worst["low"]):
+        n_questions = _span(by_score["questions"])
+        return f"{best['benchmark']}: {n_questions} questions a position are too few to tell"
     return (
-        f"{best['benchmark']}: highest at position {best['position']:.0f} ({best['value']:.0f}), "
-        f"lowest at {worst['position']:.0f} ({worst['value']:.0f})"
+        f"{best['benchmark']}: recall is highest at position {best['position']:.0f} "
+        f"({best['value']:.0f}), lowest at {worst['position']:.0f} ({worst['value']:.0f})"
     )
 
 
@@ -355,7 +344,9 @@ def title_of_large_models(evidence: Mapping[str, Evidence]) -> str:
     if not falling:
         return "No mean of the models is shown to fall from 10 to 30 passages"
     verb = "falls" if len(falling) == 1 else "fall"
-    return f"The models' mean {' and '.join(falling)} {verb} from 10 to 30 passages"
+    *others, last = falling
+    scores = f"{', '.join(others)} and {last}" if others else last
+    return f"The models' mean {scores} {verb} from 10 to 30 passages"
 
 
 def forms(readings: pd.DataFrame, unread: Evidence) -> str:

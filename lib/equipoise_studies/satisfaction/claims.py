@@ -214,7 +214,7 @@ def written_more(
     words. Labels that disagree with the ratings of the data test nothing. Dialogues are drawn anew.
     """
     statement = (
-        "share of written responses that turn the user to dissatisfied less that to satisfied, "
+        "share of responses written to dissatisfy that do, less that of those written to satisfy, "
         f"by labels of {readers}, dialogues drawn anew"
     )
     tables = [table[table["written"]].assign(collection=name) for name, table in settled.items()]
@@ -353,7 +353,7 @@ def dropped_on_cf(printed: Rates) -> Evidence:
     return certain(ratio).mean(fine_tuned(ratio)).evidence(statement, printed.n())
 
 
-def _change_on_cf(printed: Rates, score: str) -> pd.DataFrame:
+def change_on_cf(printed: Rates, score: str) -> pd.DataFrame:
     """What few-shot models have more of a score on CF than on Main, in points."""
     change = 100 * (printed.scores("CF", score) - printed.scores("Main", score))
     return change[few_shot(change)]
@@ -361,7 +361,7 @@ def _change_on_cf(printed: Rates, score: str) -> pd.DataFrame:
 
 def comparable(printed: Rates) -> Evidence:
     """Table 3.6: few-shot models do as well on CF as on Main, by the scores that are printed."""
-    accuracy, f1 = _change_on_cf(printed, "Acc"), _change_on_cf(printed, "F1")
+    accuracy, f1 = change_on_cf(printed, "Acc"), change_on_cf(printed, "F1")
     single = accuracy.iloc[0]
     statement = (
         "accuracy on CF less Main in points, mean of the few-shot models (single ones "
@@ -372,7 +372,7 @@ def comparable(printed: Rates) -> Evidence:
 
 def macro_recall_rises(printed: Rates) -> Evidence:
     """Table 3.6: by macro recall, which no share of labels moves, CF is the easier set."""
-    recall = _change_on_cf(printed, "R")
+    recall = change_on_cf(printed, "R")
     statement = "macro recall on CF less Main in points, mean of the few-shot models"
     return certain(recall).mean(recall).evidence(statement, printed.n())
 

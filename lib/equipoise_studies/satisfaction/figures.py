@@ -17,141 +17,127 @@ from matplotlib.figure import Figure
 
 from equipoise_compendium.plots import COLOURS
 from equipoise_studies.satisfaction.annotation import Annotations
+from equipoise_studies.satisfaction.claims import few_shot
 from equipoise_studies.satisfaction.data import COLLECTIONS, Collection
 from equipoise_studies.satisfaction.study import Study
 
 MEASURE_NAMES = {"Acc": "Accuracy", "F1": "Macro F1", "sensitivity": "Sensitivity"}
-DASHES = {"": "-", "x10": (0, (5, 1.5)), "x20": (0, (1.2, 1.2)), "(usual)": (0, (1.2, 1.2))}
-COLOUR_PLACES = {
-    "BERT": 0,
-    "encoder": 0,
-    "ASAP": 1,
-    "hawkes": 1,
-    "Zephyr": 2,
-    "few-shot": 2,
-    "MistralIF": 3,
-}
-"""Colours of estimators; one that stands for another has its colour."""
+CONSTANT = "always satisfied"
+FINE_TUNED = "fine-tuned"
+THRESHOLDS = ("usual", "chosen")
 
 SAME_LINE = 0.01
-"""Lines nowhere farther apart are drawn as one."""
+"""A line nowhere farther from another one is that line."""
 
-LABEL_GAP = 0.085
+LABEL_GAP = 0.1
 """Least distance of two lines of text beside a panel, in its units."""
 
 
-def curve_panels(table: pd.DataFrame, measures: Sequence[str]) -> Figure:
-    """Draw measures over the share of dissatisfied samples, with names at the ends of the lines.
+def curve_panels(
+    table: pd.DataFrame, measures: Sequence[str], sizes: Mapping[str, int], title: str
+) -> Figure:
+    """Draw measures over the share of dissatisfied samples, a row a measure, a column a collection.
 
-    A panel for each measure and collection (thesis Figures 3.4, 3.5), one above the other: a colour
-    for each family of estimators, dashes for up-sampling, a band for the interval. Estimators that
-    say the same share one line. ``table``: columns collection, run, measure, ratio, value, low,
-    high.
+    Fine-tuned estimators are a band, from the lowest to the highest of them, with their mean; each
+    few-shot one is a line, and says so if it is that of who always says dissatisfied. Names stand
+    at the ends of the lines. ``table``: columns collection, run, measure, ratio, value, low, high.
+    ``sizes``: samples by collection.
+
+    thesis, Figures 3.4 and 3.5.
     """
-    panels = list(product(measures, table["collection"].unique()))
+    names = table["collection"].unique()
     figure, axes = plt.subplots(
-        len(panels), 1, figsize=(6.5, 0.3 + 2.4 * len(panels)), sharex=True, squeeze=False
+        len(measures),
+        len(names),
+        figsize=(4.5 * len(names), 0.7 + 2.3 * len(measures)),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
     )
-    places = _colour_places(table["run"])
-    for ax, (measure, name) in zip(axes.flat, panels, strict=True):
+    for place, (measure, name) in enumerate(product(measures, names)):
+        ax = axes.flat[place]
         curves = table[(table["collection"] == name) & (table["measure"] == measure)]
-        curve_by_run = {}
-        for run, curve in curves.groupby("run", sort=False):
-            curve_by_run[str(run)] = curve.sort_values("ratio")
-        # Lines that lie on each other share a colour, a band and a label.
-        labels = []
-        for runs in _same_lines(curve_by_run):
-            curve, style = curve_by_run[runs[0]], _style(runs, places)
-            colour = style["color"]
-            ax.plot(curve["ratio"], curve["value"], **style)
-            ax.fill_between(
-                curve["ratio"], curve["low"], curve["high"], color=colour, alpha=0.1, linewidth=0
-            )
-            names = "\n= ".join(map(_short_name, runs))
-            labels.append((float(curve["value"].iloc[-1]), names, colour))
-        _label_ends(ax, labels)
-        ax.set(ylim=(-0.02, 1.02), xlim=(0, 1), ylabel=MEASURE_NAMES[measure])
-        ax.set_title(name, loc="left", fontsize=10)
-    axes[-1, 0].set_xlabel("Share of dissatisfied samples")
+        _draw_kinds(ax, curves, measure)
+        ax.set_title(f"{name}, n = {sizes[name]:,} samples", loc="left", fontsize=10)
+    for ax, measure in zip(axes[:, 0], measures, strict=True):
+        ax.set_ylabel(MEASURE_NAMES[measure])
+    for ax in axes[-1]:
+        ax.set_xlabel("Share of dissatisfied samples")
+    figure.suptitle(title, fontsize=11)
     return figure
 
 
-def _colour_places(runs: pd.Series) -> dict[str, int]:
-    """Place of each family's colour; families that the thesis does not have come last."""
-    places = dict(COLOUR_PLACES)
-    next_place = max(COLOUR_PLACES.values()) + 1
-    for run in runs:
-        family = _family_and_setup(run)[0]
-        if family not in places:
-            places[family] = next_place
-            next_place += 1
-    return places
+def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
+    """Draw the curves of one measure on one collection, with the name of each kind at its end."""
+    kinds = curves["run"].map(_kind)
+    labels = []
+    for kind, of_kind in curves.groupby(kinds, sort=False):
+        by_ratio = of_kind.groupby("ratio")
+        mean = by_ratio["value"].mean()
+        style = _style(str(kind), kinds.unique())
+        ax.plot(mean.index, mean, **style)
+        ax.fill_between(
+            mean.index,
+            by_ratio["low"].min(),
+            by_ratio["high"].max(),
+            color=style["color"],
+            alpha=0.15,
+            linewidth=0,
+        )
+        label = str(kind)
+        n_runs = of_kind["run"].nunique()
+        if n_runs > 1:
+            label += f" ({n_runs})"
+        elif kind != CONSTANT and _always_dissatisfied(mean, measure):
+            label += ":\nalways dissatisfied"
+        labels.append((float(mean.iloc[-1]), label, style["color"]))
+    _label_ends(ax, labels)
+    ax.set(ylim=(-0.02, 1.02), xlim=(0, 1))
 
 
-def _family_and_setup(run: str) -> tuple[str, str]:
-    """Family of an estimator, and its up-sampling or threshold as `DASHES` name it."""
-    family = run.partition(", ")[0].partition(" (")[0]
-    # The empty mark, no up-sampling, stands in every name.
-    for mark in DASHES:
-        if mark and mark in run:
-            return family, mark
-    return family, ""
+def _kind(run: str) -> str:
+    """What estimators are drawn as: a few-shot one by its name, the others of a kind together."""
+    if run == "constant":
+        return CONSTANT
+    for threshold in THRESHOLDS:
+        if f"({threshold})" in run:
+            return f"{threshold} threshold"
+    if few_shot([("", run)]):
+        return run.removesuffix(", Few-shot")
+    return FINE_TUNED
 
 
-def _short_name(run: str) -> str:
-    """A name that fits at the end of a line."""
-    family, _, setup = run.partition(", ")
-    for phrase in ("w/o up-sampling", "up-sampling", "Few-shot"):
-        setup = setup.replace(phrase, "").strip()
-    return f"{family} {setup}".strip()
+def _always_dissatisfied(mean: pd.Series, measure: str) -> bool:
+    """Whether a curve, by ratio, is that of who calls every sample dissatisfied."""
+    ratios = mean.index.to_numpy(dtype=np.float64)
+    expected = {"Acc": ratios, "F1": ratios / (1 + ratios), "sensitivity": np.ones_like(ratios)}
+    return bool(np.abs(mean.to_numpy() - expected[measure]).max() < SAME_LINE)
 
 
-def _style(runs: Sequence[str], places: Mapping[str, int]) -> dict[str, Any]:
-    if "constant" in runs:
-        return {"color": "0.45", "linestyle": "-", "linewidth": 1.2}
-    family, setup = _family_and_setup(runs[0])
-    colour = COLOURS[places[family] % len(COLOURS)]
-    return {"color": colour, "linestyle": DASHES[setup], "linewidth": 1.6}
-
-
-def _same_lines(curves: Mapping[str, pd.DataFrame]) -> list[list[str]]:
-    """Estimators whose lines are the same, together; the constant one first."""
-    groups: list[list[str]] = []
-    for run in sorted(curves, key=lambda run: run != "constant"):
-        values = curves[run]["value"].to_numpy()
-        for group in groups:
-            group_values = curves[group[0]]["value"].to_numpy()
-            if len(group_values) != len(values):
-                continue
-            if np.abs(group_values - values).max() < SAME_LINE:
-                group.append(run)
-                break
-        else:
-            groups.append([run])
-    return groups
+def _style(kind: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """The line of a kind: few-shot estimators share a colour, and differ in their dashes."""
+    if kind == CONSTANT:
+        return {"color": "0.4", "linestyle": (0, (1.2, 1.2)), "linewidth": 1.2}
+    if kind in (FINE_TUNED, f"{THRESHOLDS[0]} threshold"):
+        return {"color": COLOURS[0], "linestyle": "-"}
+    drawn_alike = [name for name in kinds if name not in (CONSTANT, FINE_TUNED)]
+    dashes = ["-", (0, (5, 1.5)), (0, (1.2, 1.2))]
+    place = drawn_alike.index(kind)
+    return {"color": COLOURS[2], "linestyle": dashes[place % len(dashes)]}
 
 
 def _label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
     """Write names to the right of the lines' ends; ``labels``: value, text and colour of each."""
     labels = sorted(labels)
-    for height, (value, text, colour) in zip(_label_heights(labels), labels, strict=True):
-        leader = {
-            "arrowstyle": "-",
-            "color": colour,
-            "linewidth": 0.6,
-            "shrinkA": 0,
-            "shrinkB": 0,
-            "relpos": (0, 0.5),
-        }
+    for height, (_, text, colour) in zip(_label_heights(labels), labels, strict=True):
         ax.annotate(
             text,
-            xy=(1.0, value),
-            xytext=(1.04, height),
+            xy=(1.02, height),
             textcoords="data",
             annotation_clip=False,
             va="center",
             fontsize=9,
-            arrowprops=leader,
+            color=colour,
         )
 
 

@@ -32,7 +32,7 @@ def to_read(collection: Collection) -> pd.DataFrame:
 
 
 def readings(collections: Iterable[Collection]) -> pd.DataFrame:
-    """Whether the user's mind turns as the label says ("yes", "no", "unclear"), and why.
+    """Whether the user's rating changes as the label says ("yes", "no", "unclear"), and why.
 
     Readings of others than those that `to_read` draws are refused. There are none of responses that
     people confirmed.

@@ -7,11 +7,30 @@ from collections.abc import Collection, Mapping
 import pandas as pd
 
 from equipoise.measures.agreement import cohen_kappa
+from equipoise_compendium.printed import printed_table
 from equipoise_studies.satisfaction.annotation import Annotations
-from equipoise_studies.satisfaction.claims import Run, by_collection, few_shot, fine_tuned
+from equipoise_studies.satisfaction.claims import (
+    Run,
+    by_collection,
+    change_on_cf,
+    few_shot,
+    fine_tuned,
+)
 from equipoise_studies.satisfaction.data import COLLECTIONS
 from equipoise_studies.satisfaction.estimates import Ends, Rates
 from equipoise_studies.satisfaction.study import Study
+
+LEAST_CHANGE = 0.1
+"""Change of a mean from which a title says that it rises or falls."""
+
+MEANINGS = {
+    "Main": "real dialogues of the test part",
+    "swapped": "Main, with the last response of another dialogue, and its label",
+    "read": "swapped responses that a language model assistant read, to see if their labels fit",
+    "written": "Main, with a last response written by our language model; in no test set",
+    "CF": "Main, with a last response that was written, and confirmed by people",
+}
+"""What a set of samples holds, by its name."""
 
 READERS = {1: "one reader", 2: "two annotators, and a third where they differ"}
 
@@ -39,13 +58,13 @@ def of_readings(shares: pd.DataFrame) -> list[str]:
             "doubt."
         ]
     overall = (
-        "Of {read} swapped responses that one language model assistant read, {no} do not turn the "
-        "user's mind ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are "
+        "Of {read} swapped responses that one language model assistant read, {no} would not change "
+        "the user's rating ({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are "
         "unclear."
     )
     of_collection = (
-        "Of the {read} of {collection} that are shown as dissatisfied, {no} do not and {unclear} "
-        "are unclear: up to {at_most:.0%} of such labels may be wrong."
+        "Of the {read} of {collection} that are labelled dissatisfied, {no} would not and "
+        "{unclear} are unclear: up to {at_most:.0%} of such labels may be wrong."
     )
     sentences = [_of_shares(shares, overall, "all", "all")]
     for name in shares["collection"].unique():
@@ -67,6 +86,40 @@ def of_sources(study: Study) -> str:
     return sources
 
 
+def sample_sets(
+    study: Study, read: pd.DataFrame, annotations: Mapping[str, Annotations]
+) -> pd.DataFrame:
+    """What each set of samples is called, what it holds, and its size with the share dissatisfied.
+
+    ``read``: the swapped responses that were read, as of `readings.readings`.
+    """
+    sizes = {}
+    for name in COLLECTIONS:
+        collection = study.test_sets[name]
+        labels = {
+            "Main": collection.part("test")["dissatisfied"],
+            study.world: collection.turned["dissatisfied"],
+            "read": read.loc[read["collection"] == name, "shown"] == "dissatisfied",
+        }
+        if name in annotations:
+            items = annotations[name].items
+            labels["written"] = items.loc[items["written"], "dissatisfied"]
+        counts = {key: (series.sum(), len(series)) for key, series in labels.items()}
+        if study.world == "swapped":
+            printed = printed_table("thesis/table-3.5").set_index("label")[f"{name} CF"].astype(int)
+            counts["CF"] = (printed["Dissatisfaction"], printed["Total"])
+        sizes[name] = {
+            key: f"{total:,} ({dissatisfied / total:.0%})"
+            for key, (dissatisfied, total) in counts.items()
+            if total
+        }
+    meanings = pd.Series(MEANINGS, name="what it holds").rename_axis("set")
+    table = pd.DataFrame(sizes).rename_axis("set").join(meanings)
+    # In the order in which they are explained.
+    in_order = [key for key in MEANINGS if key in table.index]
+    return table.loc[in_order, ["what it holds", *COLLECTIONS]].reset_index()
+
+
 def of_labelled(study: Study) -> str:
     """What was written, and who labelled it, as the data of a claim."""
     if study.writer is None:
@@ -74,17 +127,25 @@ def of_labelled(study: Study) -> str:
     return f"responses of {study.writer.about or study.writer.model}, labels of {study.writer.who}"
 
 
-def _of_agreement(name: str, annotations: Annotations) -> str:
+def _of_agreement(annotations: Mapping[str, Annotations]) -> str:
     """How far the annotators agree on what was written, and with the raters on what was there."""
-    coherence, satisfaction = annotations.agreement().values()
-    # Of the responses that were there, the data have ratings to compare with.
-    own_responses = annotations.settled[~annotations.settled["written"]]
-    with_ratings = cohen_kappa(own_responses["satisfied"], ~own_responses["dissatisfied"])
+    agreed = []
+    with_ratings = []
+    for name, collection_annotations in annotations.items():
+        coherence, satisfaction = collection_annotations.agreement().values()
+        agreed.append(
+            f"on {name} they agree for {coherence:.0f}% on whether a response fits, and on "
+            f"satisfaction with a kappa of {satisfaction:.2f}"
+        )
+        # Of the responses that were there, the data have ratings to compare with.
+        settled = collection_annotations.settled
+        own_responses = settled[~settled["written"]]
+        kappa = cohen_kappa(own_responses["satisfied"], ~own_responses["dissatisfied"])
+        with_ratings.append(f"{kappa:.2f} on {name}")
     return (
-        f"On {name} the two agree for {coherence:.0f}% of these responses on whether they fit, and "
-        f"on satisfaction with a kappa of {satisfaction:.2f} (0 is chance, 1 complete); on the "
-        "responses that were there, their labels and the ratings of the data have one of "
-        f"{with_ratings:.2f}."
+        f"Of these, {'; '.join(agreed)} (0 is chance, 1 complete). With the labels of the data, "
+        "on the responses that were there, theirs have a kappa of only "
+        f"{' and '.join(with_ratings)}."
     )
 
 
@@ -104,8 +165,7 @@ def of_written(
     ]
     # One reader agrees with nobody, and so does who has not finished.
     if study.writer.readers == 2 and written["labelled"].all():
-        for name, collection_annotations in annotations.items():
-            sentences.append(_of_agreement(name, collection_annotations))
+        sentences.append(_of_agreement(annotations))
     if study.counterfactuals == "written":
         sentences.append("They make up the test set CF.")
     else:
@@ -161,12 +221,18 @@ def of_labels_by_chance(tested: pd.DataFrame, left_out: Collection[Run]) -> str:
     )
 
 
-def of_ends(curves: pd.DataFrame) -> str:
-    """Mean accuracy of kinds of estimators at both ends of the curves, or by threshold."""
-    accuracy = curves[curves["measure"] == "Acc"].sort_values("ratio")
-    values = accuracy.groupby(["collection", "run"])["value"]
+def title_of_curves(curves: pd.DataFrame, measure: str, name: str) -> str:
+    """A figure's title: a measure's mean at both ends of the curves, by kind or by threshold.
+
+    ``measure``: as in the table of curves; ``name``: what the title calls it.
+    """
+    of_measure = curves[curves["measure"] == measure].sort_values("ratio")
+    values = of_measure.groupby(["collection", "run"])["value"]
     ends = pd.DataFrame({"first": values.first(), "last": values.last()})
-    kinds = {"fine-tuned": fine_tuned(ends.index), "few-shot": few_shot(ends.index)}
+    kinds = {
+        "of fine-tuned estimators": fine_tuned(ends.index),
+        "of few-shot ones": few_shot(ends.index),
+    }
     # The same estimators at two thresholds: then these are compared.
     if any("(chosen)" in run for _, run in ends.index):
         kinds = {}
@@ -177,10 +243,32 @@ def of_ends(curves: pd.DataFrame) -> str:
     for kind, runs in kinds.items():
         if runs:
             means = ends.loc[runs].mean()
-            phrases.append(f"{kind} {means['first']:.2f} and {means['last']:.2f}")
+            phrases.append(f"{kind} {_change(means['first'], means['last'])}")
+    return f"As all users become dissatisfied, mean {name}\n" + ",\n".join(phrases)
+
+
+def _change(first: float, last: float) -> str:
+    """From what to what, and whether that is up, down or hardly any change."""
+    verb = "goes"
+    if last - first > LEAST_CHANGE:
+        verb = "rises"
+    elif first - last > LEAST_CHANGE:
+        verb = "falls"
+    return f"{verb} from {first:.2f} to {last:.2f}"
+
+
+def of_accuracy_and_recall(printed: Rates) -> str:
+    """Why few-shot models keep their accuracy from Main to CF, and yet gain in macro recall."""
+    points = {}
+    for score in ("Acc", "R"):
+        change = change_on_cf(printed, score)
+        points[score] = change.iloc[0].mean()
     return (
-        "Mean accuracy with as many dissatisfied samples as Main holds, and with no others: "
-        f"{'; '.join(phrases)}"
+        "Accuracy counts samples, so it follows the more common label, which is satisfied on Main "
+        "and dissatisfied on CF; macro recall gives both labels the same weight. That is why the "
+        f"few-shot models' mean accuracy changes by {points['Acc']:+.1f} points from Main to CF, "
+        f"and their mean macro recall by {points['R']:+.1f}: they find more of CF's dissatisfied "
+        "samples than of Main's."
     )
 
 
@@ -222,9 +310,9 @@ def answer(
     ]
     if not shares.empty:
         doubt = (
-            "The replica's intervals hold the doubt about swapped responses: of {read} that one "
-            "language model assistant read, {no} do not turn the user's mind ({share:.0%}, 95% "
-            "interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
+            "The replica's intervals include the uncertainty about swapped responses: of {read} "
+            "that one language model assistant read, {no} would not change the user's rating "
+            "({share:.0%}, 95% interval {low:.0%} to {high:.0%}), and {unclear} are unclear."
         )
         sentences.append(_of_shares(shares, doubt, "all", "all"))
     return sentences

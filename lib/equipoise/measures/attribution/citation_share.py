@@ -262,7 +262,7 @@ def citation_verdicts(
     """A sentence for each source of `citation_share`: decided by its interval, or what would.
 
     The largest differences come first, and only so many. ``difference``: the excess that a study of
-    that many questions would tell from none four times in five.
+    that many questions tells from none with 80 % power.
 
     >>> rows = [("cited-share", 0.5, 0.4, 0.6), ("retrieved-share", 0.25, 0.2, 0.3)]
     >>> rows.append(("cited-over-retrieved", 0.25, 0.2, 0.3))
@@ -322,5 +322,4 @@ def _what_would_decide(row: dict[str, Any], difference: float, level: float) -> 
     if not row["low"] < row["high"]:
         return "; one question, or equal ones, say nothing of how many it would take"
     needed = units_to_decide(row["count"], row["low"], row["high"], difference, level=level)
-    points = f"{100 * difference:g} points four times in five"
-    return f"; {max(needed, 2):,} questions would decide {points}"
+    return f"; 80 % power for {100 * difference:g} points needs n = {max(needed, 2):,}"

@@ -40,13 +40,13 @@ def verdicts(
     """A sentence for each CAB of `score_attribution`: decided by its interval, or what would.
 
     ``favoured`` and ``level`` are those that the table was made with; ``difference``: the bias that
-    a study of that many questions would tell from none four times in five.
+    a study of that many questions tells from none with 80 % power.
 
     >>> row = {"measure": "CAB-precision", "relevant_author": "Human", "nonrelevant_author": "LLM"}
     >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60}
     >>> print(*verdicts(pd.DataFrame(numbers | row)))
     CAB-precision +3.8 points for Human [-5.0, 13.0], n = 60: undecided;
-    398 questions would decide 5 points four times in five
+    80 % power for 5 points needs n = 398
     """
     rows = bias_rows(scores, by)
     return [_verdict(row, favoured, difference, level) for row in rows.itertuples()]
@@ -72,6 +72,6 @@ def _verdict(row: Any, favoured: str, difference: float, level: float) -> str:
         )
     needed = units_to_decide(int(row.count), row.low, row.high, difference, level=level)
     return (
-        f"{points}: undecided; {max(needed, 2):,} questions"
-        f" would decide {100 * difference:g} points four times in five"
+        f"{points}: undecided;"
+        f" 80 % power for {100 * difference:g} points needs n = {max(needed, 2):,}"
     )

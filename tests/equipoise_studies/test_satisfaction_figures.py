@@ -1,0 +1,98 @@
+"""Guards the figures of chapter 3: a band of fine-tuned estimators, and names that do not cross."""
+
+import itertools
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+from equipoise_compendium import plots
+from equipoise_studies.satisfaction import figures
+
+RATIOS = np.linspace(0.1, 1, 10)
+LINES = {
+    "constant": 1 - RATIOS,
+    "encoder, w/o up-sampling": 0.9 - 0.8 * RATIOS,
+    "encoder, up-sampling x10": 0.7 - 0.4 * RATIOS,
+    "few-shot": RATIOS + 0.005,
+    "Zephyr, Few-shot": 0.8 + 0 * RATIOS,
+}
+
+
+@pytest.fixture(autouse=True)
+def _style() -> Iterator[None]:
+    plots.use_style()
+    yield
+    plt.close("all")
+
+
+def table_of(lines: dict[str, np.ndarray], measure: str = "Acc") -> pd.DataFrame:
+    tables = []
+    for run, values in lines.items():
+        rows = {"ratio": RATIOS, "value": values, "low": values - 0.01, "high": values + 0.02}
+        tables.append(pd.DataFrame(rows).assign(collection="SGD", run=run, measure=measure))
+    return pd.concat(tables)
+
+
+def drawn(table: pd.DataFrame, measure: str = "Acc") -> Axes:
+    return figures.curve_panels(table, [measure], {"SGD": 1234}, "A finding").axes[0]
+
+
+def names_at_ends(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def test_fine_tuned_estimators_are_a_band_around_their_mean() -> None:
+    ax = drawn(table_of(LINES))
+    names = names_at_ends(ax)
+    assert sorted(names) == [
+        "Zephyr",
+        "always satisfied",
+        "few-shot:\nalways dissatisfied",
+        "fine-tuned (2)",
+    ]
+    assert len(ax.lines) == len(names)
+    tuned = [LINES[run] for run in LINES if run.startswith("encoder")]
+    mean_line = next(line for line in ax.lines if to_hex(line.get_color()) == "#0072b2")
+    assert mean_line.get_ydata() == pytest.approx(np.mean(tuned, axis=0))
+    band = next(area for area in ax.collections if to_hex(area.get_facecolor()[0]) == "#0072b2")
+    at_one = band.get_paths()[0].vertices
+    at_one = at_one[at_one[:, 0] == 1][:, 1]
+    assert (at_one.min(), at_one.max()) == pytest.approx((0.1 - 0.01, 0.3 + 0.02))
+
+
+@pytest.mark.parametrize(
+    ("measure", "values"),
+    [("Acc", RATIOS), ("F1", RATIOS / (1 + RATIOS)), ("sensitivity", np.ones(10))],
+)
+def test_only_who_always_says_dissatisfied_is_marked(measure: str, values: np.ndarray) -> None:
+    is_said = {}
+    for shift in (0.0, 0.05):
+        names = names_at_ends(drawn(table_of({"few-shot": values - shift}, measure), measure))
+        is_said[shift] = any("always dissatisfied" in name for name in names)
+    assert is_said == {0.0: True, 0.05: False}
+
+
+def test_thresholds_are_compared_as_two_bands() -> None:
+    lines = {}
+    for place, threshold in enumerate(figures.THRESHOLDS):
+        for run in ("encoder, x10", "hawkes, x10"):
+            lines[f"{run} ({threshold})"] = 0.2 * place + 0.5 * RATIOS
+    assert names_at_ends(drawn(table_of(lines))) == ["usual threshold (2)", "chosen threshold (2)"]
+
+
+def test_a_figure_says_the_finding_above_and_n_in_each_panel_and_no_names_overlap() -> None:
+    ax = drawn(table_of(LINES))
+    figure = ax.figure
+    assert figure.get_suptitle() == "A finding"
+    assert ax.get_title(loc="left") == "SGD, n = 1,234 samples"
+    for lay_out in (lambda _: None, plots.narrow):
+        lay_out(figure)
+        figure.draw_without_rendering()
+        boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
+        assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(boxes))
+    assert not any(text.arrow_patch for text in ax.texts)
