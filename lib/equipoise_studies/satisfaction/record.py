@@ -153,7 +153,7 @@ class _Recorder:
     @cached_property
     def _lacking_texts(self) -> tuple[str, ...]:
         """Why collections can be planned, but not be read by a model."""
-        lacks = []
+        lacks: list[str] = []
         for name, source in self.study.collections.items():
             try:
                 self.study.texts(name)
