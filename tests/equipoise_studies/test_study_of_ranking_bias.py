@@ -22,6 +22,7 @@ from equipoise_compendium import build, project, registry
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_studies.config import read_config
 from equipoise_studies.named_systems import data_of
+from equipoise_studies.ranking_bias import data, msmarco
 from equipoise_studies.ranking_bias.record import counterfactual, query_set
 from equipoise_studies.ranking_bias.study import Study
 from equipoise_studies.ranking_bias.substitution import GenderPairs
@@ -310,6 +311,7 @@ def test_the_thesis_writes_first_what_its_runs_are_made_from(
         assert f"--input {texts / 'collection'} --index {texts / 'index'}" in of_world
         assert f"--index {texts / 'index'} --topics {tmp_path / 'work' / 'QS1.tsv'}" in of_world
         assert "msmarco-v1-passage" not in of_world
+        assert "fetches the index" not in of_world
         original = recipe("original/QS1/bm25.trec")
         assert "--index msmarco-v1-passage --topics" in original
         re_ranker = recipe("counterfactual/QS2/bert.trec")
@@ -382,7 +384,14 @@ def test_three_of_eleven_rankers_are_compared_and_the_rows_without_runs_are_said
     for name in ("bm25", "ance", "bert"):
         write_run(tmp_path, name, "original")
     write_run(tmp_path, "bm25", "counterfactual")
+    # Of the passages whose digests are listed one is here as published, and one otherwise.
+    passages = (tmp_path / "passages.tsv").read_text().splitlines()
+    published = {line.split("\t")[0]: msmarco.digest(line.split("\t")[1]) for line in passages[:1]}
+    digests = pd.Series(published | {"p9": "of another text", "q1": "of none"})
+    monkeypatch.setattr(data, "read_passage_digests", lambda: digests)
     config, told = recorded(**thesis_in(tmp_path))
+    account = Study.read(str(config)).account("QS1")
+    assert (account["passages as published"], account["queries as published"]) == (1, 0)
     assert "Left out: QS1, msmarco-qs1, bert, counterfactual" in told
     assert "Left out: QS2, msmarco-qs2, minilm, original" in told
     settings = Study.read(str(config)).settings("QS1")

@@ -62,17 +62,20 @@ SMALL: dict[str, Any] = {
 }
 
 
-def dialogues_in(folder: Path, one: int = 18, two: int = 0, exchanges: int = 6) -> None:
+def dialogues_in(
+    folder: Path, one: int = 18, two: int = 0, exchanges: int = 6, further: int = 34
+) -> None:
     """Dialogues of so many exchanges in either file; every fourth response dissatisfies.
 
     ``one``, ``two``: test samples of each, of the fourth exchange on; 0 for a file without parts.
+    ``further``: dialogues beside the tested ones.
     """
     samples_of_one = exchanges - 3
     for name, seed, tested in (("one", 1, one), ("two", 2, two)):
         draw, lines = np.random.default_rng(seed), list[str]()
         parts: dict[str, list[str]] = {"valid": [], "test": []}
         test_dialogues = -(-tested // samples_of_one)
-        for number in range(34 + test_dialogues if tested else 40):
+        for number in range(further + (test_dialogues or 6)):
             # the first has one exchange less for each sample too many
             too_many = 0 if number else samples_of_one * test_dialogues - tested
             turns = exchanges - too_many
@@ -386,7 +389,7 @@ def test_a_study_killed_at_each_kind_of_change_ends_as_one_that_is_not(
     tmp_path: Path, endpoint: Server
 ) -> None:
     checkpoints_in(tmp_path / "models")
-    dialogues_in(tmp_path)
+    dialogues_in(tmp_path, one=9, further=14)
     command = ["study", "satisfaction", "--config", str(thesis_in(tmp_path, endpoint.url))]
     folder = tmp_path / "out"
     command += ["--models", str(tmp_path / "models"), "--work", str(folder / "work")]

@@ -153,7 +153,7 @@ class _Recorder:
     @cached_property
     def _lacking_texts(self) -> tuple[str, ...]:
         """Why collections can be planned, but not be read by a model."""
-        lacks = []
+        lacks: list[str] = []
         for name, source in self.study.collections.items():
             try:
                 self.study.texts(name)
@@ -254,8 +254,17 @@ class _Recorder:
                 n_settled += len(self.study.annotations(name).settled)
             except DataUnreachable as error:
                 lacks += (str(error),)
+        readers = "one person"
+        if self.study.writer is not None and self.study.writer.readers == 2:
+            readers = "two people, and by a third where they differ"
         return Step(
-            "annotations", "items", n_items, n_settled, partial(self._annotate, names), None, lacks
+            "annotations",
+            "items",
+            n_items,
+            n_settled,
+            partial(self._annotate, names),
+            lacks=lacks,
+            notes=(f"a dialogue and its last response each, read by {readers}",),
         )
 
     def _written(self, name: str) -> pd.DataFrame:

@@ -309,7 +309,9 @@ class Recorder:
                 return ()
             recipe = self.places.recipe(ranker, world)
             words = [str(path)]
-            if ranker.source:
+            # Where a ready index is had is of no use to who makes one of other texts.
+            is_indexed_here = world != WORLDS[0] and "{index}" in ranker.recipe
+            if ranker.source and not is_indexed_here:
                 words.append(ranker.source)
             if recipe:
                 words.append(f"made by: {recipe}")
