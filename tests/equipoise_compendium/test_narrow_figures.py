@@ -87,6 +87,21 @@ def test_many_panels_stand_two_in_a_row_with_labels_of_their_own_rows() -> None:
     assert labels == ["recall", "", "recall", "", "precision", "", "precision", ""]
 
 
+def test_panels_stay_above_the_axis_that_they_share() -> None:
+    figure, axes = plt.subplots(3, 2, figsize=(8, 6), sharex="col", sharey="row")
+    for row, column in itertools.product(range(3), range(2)):
+        axes[row, column].set_title(f"{row} over {column}")
+    axes[0, 0].set_ylabel("recall")
+    narrow(figure)
+    figure.draw_without_rendering()
+    from_top = sorted(figure.axes, key=lambda ax: -ax.get_position().y0)
+    titles = [ax.get_title() for ax in from_top]
+    assert titles == [f"{row} over {column}" for column in range(2) for row in range(3)]
+    has_numbers = [ax.xaxis.get_tick_params().get("labelbottom", True) for ax in from_top]
+    assert has_numbers == [False, False, True, False, False, True]
+    assert [ax.get_ylabel() for ax in from_top] == ["recall", "", "", "recall", "", ""]
+
+
 def test_a_figure_that_is_narrow_already_is_left_alone() -> None:
     figure = panels(count=2, width=4.0)
     places = [ax.get_subplotspec() for ax in figure.axes]

@@ -85,8 +85,14 @@ def test_thresholds_are_compared_as_two_bands() -> None:
     assert names_at_ends(drawn(table_of(lines))) == ["usual threshold (2)", "chosen threshold (2)"]
 
 
-def test_a_figure_says_the_finding_above_and_n_in_each_panel_and_no_names_overlap() -> None:
-    ax = drawn(table_of(LINES))
+NEAR = {"MistralIF, Few-shot": 0.81 + 0 * RATIOS, "Zephyr, Few-shot": 0.8 + 0 * RATIOS}
+
+
+@pytest.mark.parametrize("lines", [NEAR, LINES | NEAR], ids=["low", "up to the top"])
+def test_a_figure_says_the_finding_and_n_and_no_names_overlap(
+    lines: dict[str, np.ndarray],
+) -> None:
+    ax = drawn(table_of(lines))
     figure = ax.figure
     assert figure.get_suptitle() == "A finding"
     assert ax.get_title(loc="left") == "SGD, n = 1,234 samples"

@@ -68,6 +68,9 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
     label_by_row: dict[int, str] = {}
     for panel, place in panels:
         label_by_row.setdefault(place.rowspan.start, panel.get_ylabel())
+    if columns == 1 and not all(_has_numbers_below(panel) for panel, _ in panels):
+        # Only the last panel of a column has the numbers of its axis, so a column stays together.
+        panels.sort(key=lambda panel: (panel[1].colspan.start, panel[1].rowspan.start))
     for number, (panel, place) in enumerate(panels):
         label = label_by_row[place.rowspan.start]
         panel.set_subplotspec(stacked[number // columns, number % columns])
@@ -76,6 +79,10 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
             panel.tick_params(labelleft=True)
             panel.set_ylabel(panel.get_ylabel() or label)
     return grid.ncols, columns, rows / grid.nrows
+
+
+def _has_numbers_below(ax: Axes) -> bool:
+    return bool(ax.xaxis.get_tick_params().get("labelbottom", True))
 
 
 def _longest_name(ax: Axes) -> int:

@@ -107,8 +107,11 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
         shift = step * (number - (len(groups) - 1) / 2)
         places = rows[x].to_numpy(dtype=np.float64) + shift
         lengths = np.abs(rows[["low", "high"]].to_numpy().T - rows["value"].to_numpy())
-        style: dict[str, Any] = {"linestyle": "none", "capsize": 3, **look(number)}
-        ax.errorbar(places, rows["value"], yerr=lengths, label=str(group), **style)
+        style = look(number)
+        ax.plot(places, rows["value"], linestyle="none", label=str(group), **style)
+        ax.errorbar(
+            places, rows["value"], yerr=lengths, fmt="none", capsize=3, ecolor=style["color"]
+        )
     ax.set_xticks(sorted(table[x].unique()))
     ax.set_ylabel(label)
     return ax
@@ -127,5 +130,5 @@ def numbers_under(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
     ax.set_yticks(places, table["model"] + ", " + table["benchmark"])
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")
-    ax.figure.legend(loc="outside upper right", ncols=2)
+    ax.figure.legend(loc="outside lower right", ncols=2)
     return ax

@@ -87,8 +87,9 @@ def answer(
         "are not shown to move citations more",
     )
     return [
-        f"For {', '.join(models)}, CAB is {_points(one_author)} over {one_author.n or 0} questions "
-        f"whose passages have one author ({_reading(one_author, *_ZERO)}), and "
+        f"{title_of_overview(farther)}. For {', '.join(models)}, CAB is {_points(one_author)} over "
+        f"{one_author.n or 0} questions whose passages have one author "
+        f"({_reading(one_author, *_ZERO)}), and "
         f"{_points(two_authors)} over {two_authors.n or 0} whose passages have two "
         f"({_reading(two_authors, *_ZERO)}).{printed}",
         f"Between two labels that mean nothing CAB is {_points(evidence['placebo-cab'])}: "

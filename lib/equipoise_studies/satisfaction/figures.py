@@ -6,7 +6,7 @@ Texts of the collections are not shown: their turns are told by their acts and r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -144,10 +144,13 @@ def _label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
 def _label_heights(labels: Sequence[tuple[float, str, str]]) -> list[float]:
     """Heights at which no name stands over another, for labels in ascending order."""
     heights = [value for value, _, _ in labels]
-    line_counts = [text.count("\n") for _, text, _ in labels]
+    line_counts = [text.count("\n") + 1 for _, text, _ in labels]
+    # From the middle of each name to that of the one below it.
+    gaps = [0.0]
+    for lower, upper in pairwise(line_counts):
+        gaps.append(LABEL_GAP * (lower + upper) / 2)
     for place in range(1, len(heights)):
-        n_lines = (line_counts[place] + line_counts[place - 1]) / 2 + 1
-        heights[place] = max(heights[place], heights[place - 1] + LABEL_GAP * n_lines)
+        heights[place] = max(heights[place], heights[place - 1] + gaps[place])
     if not heights or heights[-1] <= 1.0:
         return heights
 
@@ -155,7 +158,7 @@ def _label_heights(labels: Sequence[tuple[float, str, str]]) -> list[float]:
     limit = 1.0
     for place in reversed(range(len(heights))):
         heights[place] = min(heights[place], limit)
-        limit = heights[place] - LABEL_GAP
+        limit = heights[place] - gaps[place]
     return heights
 
 
