@@ -257,6 +257,8 @@ def test_figures_draw_what_they_are_given() -> None:
     example_plots.ranked_candidates(ax, grades, ["BM25", "TILDE"], "paper 1")
     tiles = [patch for patch in ax.patches if type(patch).__name__ == "Rectangle"]
     assert len(tiles) == grades.size
+    said = [text.get_text() for text in figure_2.legends[0].get_texts()]
+    assert said == ["grade 0", "grade 1", "grade 3"]  # no tile has grade 2
     with pytest.raises(ValueError, match="grades of 0 to 3"):
         example_plots.ranked_candidates(ax, grades + 1, ["BM25", "TILDE"], "paper 1")
 
