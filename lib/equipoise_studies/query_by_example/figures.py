@@ -147,29 +147,34 @@ def ranked_candidates(
 def interpolation_sweep(
     axes: NDArray[np.object_], means: pd.DataFrame, best: pd.DataFrame, names: Mapping[str, str]
 ) -> None:
-    """Draw mean effectiveness over the weight with its interval, and the oracle's as a level.
+    """Draw what a mixture gains on BM25 over the weight, and the oracle's gain as a level.
 
     ``axes`` (shaped (tasks, measures)): a row a task, a column a measure, both fusions over each
-    other. ``means``: ``fusion, measure, task, alpha, value, low, high``. ``best``: ``fusion,
-    measure, task, value`` of the oracle. ``names``: what the legend calls each fusion.
+    other. ``means``: ``fusion, measure, task, alpha, difference, low, high``, of the
+    paired differences from BM25 alone. ``best``: ``fusion, measure, task, difference`` of the
+    oracle. ``names``: what the legend calls each fusion.
 
     thesis Figure 2.3: weight 0 is TILDE or TILDEv2 alone, 1 is BM25 alone.
     """
-    levels = best.set_index(["fusion", "measure", "task"])["value"]
+    levels = best.set_index(["fusion", "measure", "task"])["difference"]
     colours = dict(zip(names, COLOURS, strict=False))
     lines = dict(iter(means.groupby(["fusion", "measure", "task"])))
     for row, task in zip(axes, means["task"].unique(), strict=True):
         for ax, measure in zip(row, means["measure"].unique(), strict=True):
             ax.set_title(f"{task}: {measure}", loc="left", fontsize=10)
+            ax.axhline(0, color="#444444", lw=0.8, zorder=0)
             for fusion, colour in colours.items():
                 line = lines[fusion, measure, task]
-                ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=colour)
+                differences = line["difference"]
+                ax.plot(line["alpha"], differences, marker="o", markersize=3.5, color=colour)
                 ax.fill_between(
                     line["alpha"], line["low"], line["high"], color=colour, alpha=0.12, lw=0
                 )
                 ax.axhline(levels[fusion, measure, task], color=colour, ls="--")
     for ax in axes[-1]:
         ax.set_xlabel("Weight of BM25, α")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("Gain on BM25 alone")
     handles: list[Artist] = [
         Line2D([], [], color=colours[name], marker="o", markersize=3.5) for name in names
     ]
