@@ -126,7 +126,7 @@ class Shown:
     """Something a notebook shows: its content by MIME type, and words about one of them."""
 
     formats: Mapping[str, str]
-    said: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    said: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.formats.get("text/plain", "")

@@ -127,7 +127,7 @@ def test_the_page_chooses_and_the_notebook_has_the_caption(
     monkeypatch.setattr(
         "IPython.display.display", lambda data, metadata, **_: outputs.append((data, metadata))
     )
-    shown._ipython_display_()  # type: ignore[attr-defined]
+    shown._ipython_display_()
     (image, about), (caption, mark) = outputs
     assert "image/svg+xml" in image
     assert about["image/svg+xml"]["alt"] == "Lines that *rise*"

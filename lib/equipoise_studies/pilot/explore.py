@@ -128,11 +128,14 @@ def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
 
 def _label_ends(ax: Axes) -> None:
     """Write at the last point of each line what it is, apart enough to read."""
-    lines = sorted(ax.lines, key=lambda line: line.get_ydata()[-1])
+    ends = []
+    for line in ax.lines:
+        x, y = np.asarray(line.get_xydata(), dtype=np.float64)[-1]
+        ends.append((float(y), float(x), line))
+    ends.sort(key=lambda end: end[0])
     highest = ax.get_ylim()[1]
     lowest = -np.inf
-    for line in lines:
-        x, y = line.get_xdata()[-1], line.get_ydata()[-1]
+    for y, x, line in ends:
         # Along the axis, which is of cube roots.
         height = max(float(np.cbrt(y / highest)), lowest + _LABEL_HEIGHT)
         style = {"color": line.get_color(), "fontsize": 8.5, "va": "center"}
