@@ -14,3 +14,9 @@ GREY = "#8A8A8A"
 
 NARROW_ENDING = ".narrow.svg"
 """End of the file of a figure for a phone, beside the one for a desk."""
+
+PNG_RESOLUTION = 144
+"""Dots to the inch of a PNG."""
+
+PAGE_RESOLUTION = 96
+"""Pixels to the inch of a page."""

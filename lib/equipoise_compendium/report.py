@@ -45,6 +45,7 @@ from equipoise_compendium.shown import (
     reason_lines,
     show_answer,
     show_claim,
+    show_figure,
     show_summary,
     show_table,
     show_variant,
@@ -161,7 +162,7 @@ class Report:
         basis: Basis = "derived",
         data: str = "",
         note: str = "",
-    ) -> Shown:
+    ) -> ShownFigure:
         """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
 
         ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is
@@ -198,11 +199,8 @@ class Report:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
-        shown = {
-            "text/plain": caption,
-            "image/svg+xml": (self.folder / files[0]).read_text(encoding="utf-8"),
-        }
-        return ShownFigure(shown, {"image/svg+xml": {"alt": alt}})
+        svg_file, png_file = (self.folder / file for file in files[:2])
+        return show_figure(caption, svg_file.read_text("utf-8"), png_file.read_bytes(), alt)
 
     def words(
         self,

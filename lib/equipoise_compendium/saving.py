@@ -17,18 +17,22 @@ _MACHINES_OWN = ("kernelspec", "language_info")
 def before_saving(model: Mapping[str, Any], path: str, **_: object) -> None:
     """Take from a notebook in ``notebooks/`` what a run leaves, as they are kept without it.
 
-    Its outputs go, which reports hold, and its kernel stays the one that the file names. Jupyter
-    calls this with what it is about to save; `equipoise lab` tells it to.
+    Its outputs go, which reports hold, and its kernel stays the one that the file names; a report
+    keeps its outputs. Jupyter calls this with what it is about to save; `equipoise lab` tells it
+    to.
     """
     file = project.root() / path
-    if model.get("type") != "notebook" or file.parent != project.root() / "notebooks":
+    is_source = file.parent == project.root() / "notebooks"
+    is_report = file.parent.parent == project.root() / "reports"
+    if model.get("type") != "notebook" or not (is_source or is_report):
         return
     notebook = model["content"]
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell["outputs"] = []
-            cell["execution_count"] = None
-            cell["metadata"].pop("execution", None)
+    if is_source:
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                cell["outputs"] = []
+                cell["execution_count"] = None
+                cell["metadata"].pop("execution", None)
     metadata = _metadata_of(file)
     for key in _MACHINES_OWN:
         if key in metadata:

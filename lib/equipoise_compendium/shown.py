@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import re
 from collections import Counter
@@ -14,6 +15,7 @@ import pandas as pd
 
 from equipoise_compendium.claim_marks import mark as interval_mark
 from equipoise_compendium.claims import as_words, interval_in_words
+from equipoise_compendium.looks import PAGE_RESOLUTION, PNG_RESOLUTION
 from equipoise_compendium.printed import PRINTED_FRACTION, Comparison, Printed, as_number, raw
 from equipoise_compendium.words import plain
 
@@ -125,7 +127,7 @@ class Shown:
     """Something a notebook shows: its content by MIME type, and words about one of them."""
 
     formats: Mapping[str, str]
-    said: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    said: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.formats.get("text/plain", "")
@@ -140,6 +142,8 @@ class Shown:
         return cls({kind: plain(text) for kind, text in formats.items()})
 
 
+_WIDTH_IN_PNG = slice(16, 20)
+"""Where a PNG says how many pixels wide it is."""
 CAPTION = {"equipoise": "caption"}
 """Metadata of the output that holds the caption of the figure before it."""
 
@@ -147,33 +151,60 @@ CAPTION = {"equipoise": "caption"}
 class ShownFigure(Shown):
     """A figure, with its caption beneath: a notebook shows of an image the image alone."""
 
+    @property
+    def caption(self) -> dict[str, str]:
+        """The caption, by MIME type."""
+        words = self.formats["text/plain"]
+        return {"text/plain": words, "text/markdown": f"*{markdown_cell(words)}*"}
+
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
         formats, said = self._repr_mimebundle_()
         # IPython has no types.
         display(formats, metadata=said, raw=True)  # type: ignore[no-untyped-call]
-        caption = self.formats["text/plain"]
-        words = {"text/plain": caption, "text/markdown": f"*{markdown_cell(caption)}*"}
-        display(words, metadata=CAPTION, raw=True)  # type: ignore[no-untyped-call]
+        display(self.caption, metadata=CAPTION, raw=True)  # type: ignore[no-untyped-call]
+
+
+def show_figure(caption: str, svg: str, png: bytes, alt: str) -> ShownFigure:
+    """A figure as it is drawn, and as JupyterLab shows it in a notebook of others.
+
+    It holds an SVG for unsafe until the notebook is trusted, as no new clone is.
+    """
+    formats = {
+        "text/plain": caption,
+        "image/svg+xml": svg,
+        "image/png": base64.b64encode(png).decode(),
+    }
+    width = int.from_bytes(png[_WIDTH_IN_PNG], "big")
+    shown_width = width * PAGE_RESOLUTION // PNG_RESOLUTION
+    return ShownFigure(
+        formats, {"image/svg+xml": {"alt": alt}, "image/png": {"alt": alt, "width": shown_width}}
+    )
 
 
 class KeyFigure:
     """A place where a notebook begins, for the figure of its answer, drawn further down."""
 
     def __init__(self) -> None:
-        from IPython.display import DisplayHandle
-
-        # IPython has no types.
-        handle: Any = DisplayHandle("key figure")  # type: ignore[no-untyped-call]
         words = "The figure is drawn below."
-        handle.display({"text/plain": words, "text/markdown": words}, raw=True)
-        self._handle = handle
+        self._image = _display_handle("key figure")
+        self._image.display({"text/plain": words, "text/markdown": words}, raw=True)
+        self._caption = _display_handle("caption of the key figure")
+        self._caption.display({"text/plain": ""}, metadata=CAPTION, raw=True)
 
-    def show(self, figure: Shown) -> None:
+    def show(self, figure: ShownFigure) -> None:
         """Put the figure there; it may stand further down as well."""
         formats, said = figure._repr_mimebundle_()
-        self._handle.update(formats, metadata=said, raw=True)
+        self._image.update(formats, metadata=said, raw=True)
+        self._caption.update(figure.caption, metadata=CAPTION, raw=True)
+
+
+def _display_handle(name: str) -> Any:
+    """A place of an output that is filled later; IPython has no types."""
+    from IPython.display import DisplayHandle
+
+    return DisplayHandle(name)  # type: ignore[no-untyped-call]
 
 
 def _decimals(printed: Iterable[str], ours: pd.Series, digits: int) -> int | None:

@@ -19,7 +19,7 @@ from equipoise_compendium.plots import narrow
 from equipoise_compendium.plots.narrow import NAME, WIDTH
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
-from equipoise_compendium.shown import CAPTION
+from equipoise_compendium.shown import CAPTION, KeyFigure
 from equipoise_compendium.site import markup
 
 RUNS = ["a run with quite a long name", "b"]
@@ -142,7 +142,7 @@ def test_the_page_chooses_and_the_notebook_has_the_caption(
     monkeypatch.setattr(
         "IPython.display.display", lambda data, metadata, **_: outputs.append((data, metadata))
     )
-    shown._ipython_display_()  # type: ignore[attr-defined]
+    shown._ipython_display_()
     (image, about), (caption, mark) = outputs
     assert "image/svg+xml" in image
     assert about["image/svg+xml"]["alt"] == "Lines that *rise*"
@@ -154,6 +154,24 @@ def test_the_page_chooses_and_the_notebook_has_the_caption(
     assert mark == CAPTION
     assert markup.body(report.folder).count("Lines that *rise*</figcaption>") == 1
     assert "<em>" not in markup.body(report.folder)
+
+
+def test_the_figure_of_an_answer_has_its_caption_in_the_notebook(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs: dict[str, tuple[Any, Any]] = {}
+
+    def displayed(data: Any, metadata: Any = None, display_id: str = "", **_: object) -> None:
+        outputs[display_id] = (data, metadata)
+
+    monkeypatch.setattr("IPython.display.display", displayed)
+    monkeypatch.setattr("IPython.core.display_functions.display", displayed)
+    place = KeyFigure()
+    place.show(report.figure("seen", panels(), "Lines that rise"))
+    (image, _), (caption, mark) = outputs.values()
+    assert "image/png" in image
+    assert caption["text/markdown"] == "*Lines that rise*"
+    assert mark == CAPTION  # so that the page, which has it in the figure, leaves it out
 
 
 def test_no_narrow_image_comes_from_elsewhere() -> None:

@@ -1,5 +1,6 @@
 """Guards comparison with the printed tables, the writers, escaping, and the ledger's statuses."""
 
+import base64
 import io
 import json
 import re
@@ -10,6 +11,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from PIL import Image
 
 from equipoise.files import parse_number
 from equipoise_compendium import project
@@ -233,7 +235,13 @@ def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:
         ax.plot([0, 1], [1, 0])
         shown = report.figure(name, figure, "a line", alt=alt)
         content, about = shown._repr_mimebundle_()
-        assert about == {"image/svg+xml": {"alt": said}}
+        assert about["image/svg+xml"] == {"alt": said}
+        # JupyterLab shows no SVG of a notebook that it does not trust, so there is a PNG.
+        png = base64.b64decode(content["image/png"])
+        assert png == (report.folder / "figures" / f"{name}.png").read_bytes()
+        drawing = Image.open(io.BytesIO(png))
+        assert drawing.mode == "P"
+        assert about["image/png"] == {"alt": said, "width": drawing.width * 2 // 3}
         assert content["text/plain"] == "a line"
         title = ET.fromstring(content["image/svg+xml"]).find("{http://www.w3.org/2000/svg}title")  # noqa: S314 - ours
         assert title is not None

@@ -82,6 +82,18 @@ def test_opened_and_saved_without_the_command_it_has_none_either(name: str, clon
     assert (clone / path).read_text(encoding="utf-8") == before
 
 
+def test_a_report_keeps_its_outputs_and_the_kernel_that_it_names(clone: Path) -> None:
+    manager: Any = LargeFileManager(root_dir=str(clone), pre_save_hook=HOOK)
+    path = "reports/own_conversation/own_conversation.ipynb"
+    (clone / path).parent.mkdir(parents=True)
+    shutil.copy(project.root() / "notebooks" / "own_conversation.ipynb", clone / path)
+    kernel = manager.get(path)["content"]["metadata"]["kernelspec"]
+    manager.save(opened_and_run(manager, path), path)
+    saved = manager.get(path)["content"]
+    assert saved["metadata"]["kernelspec"] == kernel
+    assert any(cell.get("outputs") for cell in saved["cells"])
+
+
 def test_a_notebook_elsewhere_keeps_what_it_has(clone: Path) -> None:
     manager: Any = LargeFileManager(root_dir=str(clone), pre_save_hook=HOOK)
     model = opened_and_run(manager, f"notebooks/{NOTEBOOKS[0]}")

@@ -77,17 +77,20 @@ def table_3_of_gfrc2(reader: Reader) -> None:
     reader.find("gfrc2 table 3")
     assert reader.page.run("location.hash") == "#gfrc2-table-3"
     assert reader.sees("#gfrc2-table-3 table")
+    assert "EGNP" in reader.text(":target")
 
 
 def definition_of_texfair(reader: Reader) -> None:
     reader.find("TExFAIR definition")
     assert reader.sees(":target math")
     assert reader.text(":target").startswith("TExFAIR")
+    assert "the largest TED that any list can have" in reader.text(":target")
 
 
 def contradicted_claim_and_why(reader: Reader) -> None:
     reader.go(".told[open] a")
     assert reader.sees(":target .verdict.contradicted")
+    assert reader.sees(":target .numbers")
     assert "; contradicted " in reader.text(":target .numbers")
 
 

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import NuggetTable, nugget_table
-from equipoise_studies.pilot import figures, sentences
+from equipoise_studies.pilot import explore, figures, sentences
 from equipoise_studies.plots import conversations as plots
 
 SETS = {
@@ -92,15 +92,19 @@ def test_discs_are_as_large_as_the_share_of_users_who_leave() -> None:
     rows = [
         ("x", "T", 1, "", "share", 0.25),
         ("x", "T", 2, "", "share", 0.5),
+        ("x", "T", 3, "", "share", 0.04),
         ("y", "U", 1, "", "share", 1.0),
     ]
     rows += [
         ("x", "T", 1, "ORIGIN", "DistrSim-JSD", 0.3),
         ("x", "T", 2, "ORIGIN", "DistrSim-JSD", 0.6),
+        ("x", "T", 3, "ORIGIN", "DistrSim-JSD", 0.7),
     ]
     clusters = pd.DataFrame(rows, columns=["run", "topic", "rank", "attribute", "measure", "value"])
     figures.user_groups([ax], clusters, {"ORIGIN": "DistrSim-JSD"})
     discs: Any = ax.collections[0]
+    # Few leave at the third rank: it is on the line, and has no disc.
+    assert np.asarray(ax.lines[0].get_ydata()).tolist() == [0.3, 0.6, 0.7]
     assert np.asarray(discs.get_offsets()).tolist() == [[1, 0.3], [2, 0.6]]
     assert (discs.get_sizes() - 8).tolist() == [125, 250]
     assert [text.get_text() for text in ax.texts] == ["y: nothing relevant,\nnobody leaves"]
@@ -130,16 +134,71 @@ def test_what_figures_show_is_said_in_numbers() -> None:
         sentences.where_nuggets_stand(scores)
         == "a has 2 between words 10 and 20, b has 1 between words 30 and 30"
     )
-    totals = [
-        ("a", "", "R", 0.5),
-        ("a", "X", "GF", 0.25),
-        ("a", "", "GF", 0.9),
-        ("b", "", "R", 0.1),
-    ]
-    table = pd.DataFrame(totals, columns=["run", "attribute", "measure", "value"])
-    assert sentences.scores_in_words(table) == "a: R 0.5000, GF X 0.2500; b: R 0.1000"
     clusters = pd.DataFrame(
         {"run": "a", "wc": [3, 9], "GNP": [0.1, 0.2], "DistrSim ORIGIN": [0.3, 0.4]}
     )
     said = sentences.clusters_in_words(clusters, SETS)
     assert said == "a, words 3 to 9: utility from 0.10 to 0.20, fairness (ORIGIN) from 0.30 to 0.40"
+
+
+def test_no_name_stands_on_the_line_of_another() -> None:
+    places, names = np.array([10.0, 12.0, 14.0, 90.0]), ["a long name", "b", "another", "c"]
+    lanes = plots._lanes(places, names, letter=2.0)
+    # The second ends before the third begins to be written, but not before its line.
+    assert lanes.tolist() == [2, 1, 0, 0]
+    assert plots._lanes(places, names, letter=0.01).tolist() == [0, 0, 0, 0]
+
+
+def test_names_need_no_more_room_than_they_take(nuggets: NuggetTable, turns: pd.DataFrame) -> None:
+    """Beside the same conversation on a phone, where names stand nearer to one another."""
+    wide = plots.annotated_conversations(nuggets, turns, SETS, named=True)
+    narrow = plots.annotated_conversations(nuggets, turns, SETS, named=True, width=4.2)
+    unnamed = plots.annotated_conversations(nuggets, turns, SETS)
+    heights = [figure.get_size_inches()[1] for figure in (unnamed, wide, narrow)]
+    assert heights[0] < heights[1] < heights[2] < heights[0] + 1.5
+    assert min(bar.get_width() for bar in bars(narrow, 0)) > 5
+    plt.close("all")
+
+
+def test_scores_over_other_annotations_have_one_axis() -> None:
+    figure, ax = plt.subplots()
+    rows = []
+    for measure, scale in (("R", 0.001), ("GF", 1.0)):
+        for run, score in (("a", 0.4), ("b", 0.2)):
+            rows.append((run, "", measure, score * scale, 0.1 * scale, 0.5 * scale))
+    intervals = pd.DataFrame(rows, columns=["run", "attribute", "measure", "value", "low", "high"])
+    ahead = pd.DataFrame({"attribute": "", "measure": ["R", "GF"], "share ahead": [0.9, 0.8]})
+    figures.other_annotations(ax, intervals, ahead)
+    drawn = [np.asarray(line.get_xdata(), dtype=float).tolist() for line in ax.lines]
+    for first, second in zip(drawn[:4], drawn[4:], strict=True):
+        assert first == pytest.approx(second)
+    assert drawn[2] == pytest.approx([0.25, 1.25])
+    assert drawn[3] == pytest.approx([0.5])
+    assert [text.get_text() for text in ax.texts] == ["90%", "80%", "ahead"]
+    plt.close(figure)
+
+
+def test_scores_over_the_patience_are_marks_with_their_names_apart() -> None:
+    figure, axes = plt.subplots(1, 1)
+    grid = pd.DataFrame(
+        {
+            "run": "a",
+            "patience": [50, 1000] * 3,
+            "stop model": ["words"] * 2 + ["gain"] * 2 + ["turns"] * 2,
+            "gains": "paper",
+            "target": "paper",
+            "paper": [1, 0, 0, 0, 0, 0],
+            "GFRC2": [0.01, 0.001, 0.2, 0.4, 0.2, 0.4],
+        }
+    )
+    explore.by_patience([axes], grid)
+    assert {line.get_linestyle() for line in axes.lines} == {":"}
+    assert axes.get_legend() is None
+    axis: Any = axes.transAxes
+    heights = {}
+    for text in axes.texts:
+        place = axes.transData.transform(text.xy)  # type: ignore[attr-defined]
+        heights[text.get_text()] = axis.inverted().transform(place)[1]
+    assert heights["words"] == pytest.approx(0.1)  # of a thousandth, the cube root
+    assert heights["turns"] - heights["gain"] >= 0.05
+    plt.close(figure)

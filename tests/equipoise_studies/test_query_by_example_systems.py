@@ -257,6 +257,8 @@ def test_figures_draw_what_they_are_given() -> None:
     example_plots.ranked_candidates(ax, grades, ["BM25", "TILDE"], "paper 1")
     tiles = [patch for patch in ax.patches if type(patch).__name__ == "Rectangle"]
     assert len(tiles) == grades.size
+    said = [text.get_text() for text in figure_2.legends[0].get_texts()]
+    assert said == ["grade 0", "grade 1", "grade 3"]  # no tile has grade 2
     with pytest.raises(ValueError, match="grades of 0 to 3"):
         example_plots.ranked_candidates(ax, grades + 1, ["BM25", "TILDE"], "paper 1")
 
@@ -274,18 +276,20 @@ def test_figures_draw_what_they_are_given() -> None:
             for place, measure in enumerate(("AP", "nDCG"))
             for alpha in (0.0, 0.5, 1.0)
         ],
-        columns=["fusion", "measure", "task", "alpha", "value"],
+        columns=["fusion", "measure", "task", "alpha", "difference"],
     )
-    best = means.groupby(["fusion", "measure", "task"])["value"].max().reset_index()
+    best = means.groupby(["fusion", "measure", "task"])["difference"].max().reset_index()
     figure_3, grid = plt.subplots(2, 2)
     names = {"f": "F", "g": "G"}
-    means = means.assign(low=means["value"], high=means["value"])
+    means = means.assign(low=means["difference"], high=means["difference"])
     example_plots.interpolation_sweep(grid, means, best, names)
     for row, measure in enumerate(("AP", "nDCG")):
         for column, task in enumerate("st"):
             assert grid[column, row].get_title("left") == f"{task}: {measure}"
             for place in range(2):
-                curve, level = grid[column, row].lines[2 * place : 2 * place + 2]
+                bm25, *lines = grid[column, row].lines
+                curve, level = lines[2 * place : 2 * place + 2]
+                assert set(bm25.get_ydata()) == {0}
                 first = row + 10 * column + 100 * place
                 assert curve.get_ydata().tolist() == [first, first + 0.25, first + 0.5], task
                 assert set(level.get_ydata()) == {first + 0.5}

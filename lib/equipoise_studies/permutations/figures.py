@@ -21,8 +21,8 @@ from equipoise_studies.plots.orders import SCRIPT_MARK
 
 _CLASS_COLOURS = {"SE": "#A6D0EE", "FT": "#F5CE7A", "PT": "#8FD6BC"}  # light, for black letters
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
-_LINE: dict[str, Any] = {"color": COLOURS[0], "lw": 1.2}
-_BAND: dict[str, Any] = {"color": GREY, "lw": 7}
+_ALL_ORDERS: dict[str, Any] = {"color": "#9CC9E8", "lw": 14}
+_SAMPLED_ORDERS: dict[str, Any] = {"color": "#3C444C", "lw": 3}
 
 
 def utterance_blocks(table: pd.DataFrame, scripts: Sequence[Conversation]) -> pd.DataFrame:
@@ -45,10 +45,13 @@ def utterance_blocks(table: pd.DataFrame, scripts: Sequence[Conversation]) -> pd
     return blocks[["topic", "turn", "class", "block"]]
 
 
-def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Series) -> Axes:
+def conversation_structures(
+    ax: Axes, utterances: pd.DataFrame, counts: pd.Series, *, classes: bool = True
+) -> Axes:
     """Draw the blocks of conversations: a row each, a tile an utterance, and their valid orders.
 
-    ``utterances``: of `utterance_blocks`. ``counts``: number of valid orders by topic.
+    ``utterances``: of `utterance_blocks`. ``counts``: number of valid orders by topic. ``classes``:
+    whether tiles name them, where there is room; their colours do in any case.
     """
     rows, topics = pd.factorize(utterances["topic"])
     # a gap before each block
@@ -57,7 +60,7 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     for row, left, turn, utterance_class in tiles:
         colour = _CLASS_COLOURS[utterance_class]
         ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=colour, edgecolor="white"))
-        label = f"{turn} {utterance_class}"
+        label = f"{turn} {utterance_class}" if classes else turn
         ax.text(left + 0.5, row, label, ha="center", va="center", fontsize=9)
     right = lefts.max() + 1.45
     for row, topic in enumerate(topics):
@@ -70,7 +73,8 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     handles = []
     for name, colour in _CLASS_COLOURS.items():
         handles.append(Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}"))
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=3)
+    columns = len(handles) if classes else 1
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=columns)
     return ax
 
 
@@ -80,15 +84,15 @@ def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str 
     ``table``: of `sampling_error`. ``script``: score in the order of the script, by system.
     """
     place = np.arange(len(table))[::-1]
-    ax.hlines(place, table["minimum"], table["maximum"], **_LINE)
-    ax.hlines(place, table["sampled minimum"], table["sampled maximum"], **_BAND)
-    ax.plot(table["mean"], place, "|", color="black", markersize=13, markeredgewidth=1.6)
+    ax.hlines(place, table["minimum"], table["maximum"], **_ALL_ORDERS)
+    ax.hlines(place, table["sampled minimum"], table["sampled maximum"], **_SAMPLED_ORDERS)
+    ax.plot(table["mean"], place, "|", color="black", markersize=17, markeredgewidth=1.6)
     ax.plot(script[table["run"]], place, zorder=5, markersize=6, **SCRIPT_MARK)
     ax.set_yticks(place, table["run"])
     ax.set(xlabel=f"Mean {measure} over conversations", ylim=(-0.7, len(table) - 0.3))
     handles = [
-        Line2D([], [], label="all orders, lowest to highest", **_LINE),
-        Line2D([], [], label="sampled orders, lowest to highest", **_BAND),
+        Line2D([], [], label="all orders, lowest to highest", **_ALL_ORDERS),
+        Line2D([], [], label="sampled orders, lowest to highest", **_SAMPLED_ORDERS),
         Line2D(
             [], [], color="black", marker="|", markersize=11, linestyle="none", label="exact mean"
         ),
@@ -111,9 +115,10 @@ def sample_size(
     agreement_ax.plot(
         sizes, stability["tau"], marker="o", label="mean Kendall tau", color=COLOURS[0]
     )
-    style: dict[str, Any] = {"alpha": 0.2, "color": COLOURS[0], "lw": 0}
-    agreement_ax.fill_between(
-        sizes, stability["low"], stability["tau"], label="down to the 5th percentile", **style
+    # Tau of a few systems takes a few values, so its percentile leaps: no line between sizes.
+    style: dict[str, Any] = {"alpha": 0.3, "color": COLOURS[0], "lw": 5}
+    agreement_ax.vlines(
+        sizes, stability["low"], stability["tau"], label="down to its 5th percentile", **style
     )
     agreement_ax.plot(
         sizes, stability["same"], marker="s", color=COLOURS[1], label="share with the same ranking"

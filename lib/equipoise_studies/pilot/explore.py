@@ -15,8 +15,12 @@ from equipoise.attributes import AttributeSet
 from equipoise.measures import gfrc, gfrc2
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Gains
-from equipoise_compendium.plots import look
+from equipoise_compendium.plots import literal, look, note
 
+_PATIENCE_TICKS = (50, 100, 200, 500, 1250)
+_SCORE_TICKS = (0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1)
+_LABEL_HEIGHT = 0.055
+"""Of a label at the end of a line, in heights of the axes."""
 SETTINGS = ("patience", "gains", "target", "stop model")
 _PAPER = "the paper's"
 
@@ -108,10 +112,36 @@ def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
     shown = _other_settings_as_in_the_paper(grid)
     for ax, (run, of_run) in zip(axes, shown.groupby("run", sort=False), strict=True):
         for number, (name, rows) in enumerate(of_run.groupby("stop model", sort=False)):
-            ax.plot(rows["patience"], rows["GFRC2"], label=name, markersize=4, **look(number))
-        ax.set(xlabel="Patience L [words]", ylabel="GFRC2", ylim=(0, 1), title=run)
-    axes[-1].legend(title="Users leave by", fontsize=8.5)
+            style = look(number) | {"markersize": 5, "ls": ":", "lw": 0.8}
+            ax.plot(rows["patience"], rows["GFRC2"], label=name, **style)
+        ax.set_xscale("log")
+        # Small scores are seen beside large ones, and 0 has a place.
+        ax.set_yscale("function", functions=(np.cbrt, lambda root: root**3))
+        ax.set(xlabel="Patience L [words]", ylabel="GFRC2", title=literal(run))
+        ax.set_ylim(0, 1)
+        ax.set_yticks(_SCORE_TICKS, map(str, _SCORE_TICKS))
+        ax.set_xticks(_PATIENCE_TICKS, map(str, _PATIENCE_TICKS))
+        ax.minorticks_off()
+        _label_ends(ax)
     return axes
+
+
+def _label_ends(ax: Axes) -> None:
+    """Write at the last point of each line what it is, apart enough to read."""
+    ends = []
+    for line in ax.lines:
+        x, y = np.asarray(line.get_xydata(), dtype=np.float64)[-1]
+        ends.append((float(y), float(x), line))
+    ends.sort(key=lambda end: end[0])
+    highest = ax.get_ylim()[1]
+    lowest = -np.inf
+    for y, x, line in ends:
+        # Along the axis, which is of cube roots.
+        height = max(float(np.cbrt(y / highest)), lowest + _LABEL_HEIGHT)
+        style = {"color": line.get_color(), "fontsize": 8.5, "va": "center"}
+        place: Any = (x, highest * height**3)
+        note(ax, str(line.get_label()), place, (8, 0), annotation_clip=False, **style)
+        lowest = height
 
 
 def lines_in_words(grid: pd.DataFrame) -> str:

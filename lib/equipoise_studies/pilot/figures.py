@@ -94,8 +94,8 @@ def user_groups(
     """Draw how near the target the groups are that users of ranked lists met, a panel a set.
 
     ``clusters`` are those of `equipoise.measures.gfr.gfr_clusters`, ``similarities`` the measure to
-    draw by attribute set. A disc is as large as the share of the users that leaves at its rank; the
-    smallest are dots.
+    draw by attribute set. A disc is as large as the share of the users that leaves at its rank;
+    ranks at which less than a twentieth leaves have none.
     """
     runs = list(dict.fromkeys(clusters["run"]))
     for ax, (attribute, measure) in zip(axes, similarities.items(), strict=True):
@@ -108,10 +108,9 @@ def user_groups(
             )
             colour = look(number)["color"]
             ax.plot(rows["rank"], rows["value_x"], lw=1, color=colour)
-            size = 8 + 500 * rows["value_y"]
-            ax.scatter(
-                rows["rank"], rows["value_x"], s=size, color=(colour, 0.6), edgecolor=colour, lw=1
-            )
+            many = rows[rows["value_y"] >= _SMALLEST_SHARE]
+            size = _disc_size(many["value_y"])
+            ax.scatter(many["rank"], many["value_x"], s=size, color=(colour, 0.6), lw=0)
         without_users = [literal(run) for run in runs if run not in set(of_set["run"])]
         if without_users:
             remark = f"{', '.join(without_users)}: nothing relevant,\nnobody leaves"
@@ -124,12 +123,27 @@ def user_groups(
     handles: list[Any] = []
     for number, run in enumerate(runs):
         handles.append(Patch(color=look(number)["color"], label=literal(run)))
-    for share in (0.05, 0.25, 0.5):
-        size, label = 8 + 500 * share, f"{share:.0%} of the users"
-        handles.append(axes[0].scatter([], [], s=size, color=GREY, lw=0, label=label))
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(handles)}
-    axes[0].get_figure().legend(handles=handles, **where)  # type: ignore[union-attr]
+    share_key(axes[0], handles)
     return axes
+
+
+_SMALLEST_SHARE = 0.05
+"""Of the users who leave at one place, for a disc of their own."""
+
+
+def _disc_size(share: Any) -> Any:
+    """The area of a disc, in square points, for a share of the users."""
+    return 8 + 500 * share
+
+
+def share_key(ax: Axes, handles: Sequence[Any] = ()) -> None:
+    """Say beneath a figure how large a share of the users its discs are, behind other handles."""
+    keys = list(handles)
+    for share in (_SMALLEST_SHARE, 0.25, 0.5):
+        label = f"{share:.0%} of the users"
+        keys.append(ax.scatter([], [], s=_disc_size(share), color=GREY, lw=0, label=label))
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys)}
+    ax.get_figure().legend(handles=keys, **where)  # type: ignore[union-attr]
 
 
 def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
@@ -142,7 +156,7 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     for row, model in enumerate(models):
         part = clusters[clusters["stop model"] == model]
         disc: dict[str, Any] = {"color": (COLOURS[0], 0.6), "edgecolor": COLOURS[0]}
-        ax.scatter(part["wc"], np.full(len(part), row), s=600 * part["probability"], **disc)
+        ax.scatter(part["wc"], np.full(len(part), row), s=_disc_size(part["probability"]), **disc)
         ax.plot(
             part["wc"],
             np.full(len(part), row),
@@ -152,13 +166,9 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
             markeredgewidth=0.8,
         )
         score = scores[scores["stop model"] == model].iloc[0]
-        for place, text in (
-            (1.02, f"{1 - score['leave at a nugget']:.1%}"),
-            (1.2, f"{score['GFRC2']:.4f}"),
-        ):
-            ax.text(place, row, text, transform=ax.get_yaxis_transform(), va="center", fontsize=9)
-    for place, text in ((1.02, "leave with\nnothing"), (1.2, "GFRC2")):
-        ax.text(place, -0.75, text, transform=ax.get_yaxis_transform(), va="bottom", fontsize=8.5)
+        leave_with_nothing = f"{1 - score['leave at a nugget']:.1%}"
+        _write_beside(ax, row, (leave_with_nothing, f"{score['GFRC2']:.4f}"))
+    _write_beside(ax, -1, ("leave with\nnothing", "GFRC2"))
     ax.set_xlim(0, max(ax.get_xlim()[1], clusters["wc"].max() * 1.1))  # the axis may be shared
     ax.set(ylim=(len(models) - 0.4, -0.7), xlabel="Word position of the nugget [words]")
     ax.set_yticks(range(len(models)), models)
@@ -166,34 +176,39 @@ def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
     return ax
 
 
-def other_annotations(
-    axes: Sequence[Axes], intervals: pd.DataFrame, ahead: pd.DataFrame
-) -> Sequence[Axes]:
+def _write_beside(ax: Axes, row: float, texts: Sequence[str]) -> None:
+    """Write texts into columns at the right of a row."""
+    for column, text in enumerate(texts):
+        shift = (6 + 54 * column, 0)
+        style: Any = {"va": "center", "fontsize": 8.5, "annotation_clip": False}
+        note(ax, text, (1, row), shift, xycoords=ax.get_yaxis_transform(), **style)
+
+
+def other_annotations(ax: Axes, intervals: pd.DataFrame, ahead: pd.DataFrame) -> Axes:
     """Draw the scores of two runs with their intervals, and how often the first is ahead.
 
-    ``intervals`` are those of one topic and all judgements; ``ahead`` has the columns attribute,
-    measure, share ahead.
+    A row a score, each divided by that of the first run, so that one axis holds all. ``intervals``
+    are those of one topic and all judgements; ``ahead`` has the columns attribute, measure, share
+    ahead.
     """
     runs = list(dict.fromkeys(intervals["run"]))
-    for ax, lead in zip(axes, ahead.itertuples(index=False), strict=True):
-        rows = intervals[
-            (intervals["attribute"] == lead.attribute) & (intervals["measure"] == lead.measure)
-        ]
-        for row in rows.itertuples():
-            place = runs.index(row.run)
-            ax.plot([row.low, row.high], [place, place], color=COLOURS[place], lw=1.6)
-            ax.plot(row.value, place, color=COLOURS[place], marker="os"[place])
-        ax.set_title(literal(f"{lead.measure} {lead.attribute}".strip()), loc="left", fontsize=10)
-        ax.text(
-            1,
-            1.02,
-            f"ahead in {lead[-1]:.0%}",
-            transform=ax.transAxes,
-            ha="right",
-            va="bottom",
-            fontsize=9,
-        )
-        ax.set(ylim=(len(runs) - 0.5, -0.5), xlim=(0, None))
-        ax.set_yticks(range(len(runs)), [literal(run) for run in runs])
-        ax.locator_params(axis="x", nbins=3)
-    return axes
+    names = []
+    labels = [f"{literal(run)} with its interval" for run in runs]
+    for place, lead in enumerate(ahead.itertuples(index=False)):
+        of_attribute = intervals["attribute"] == lead.attribute
+        rows = intervals[of_attribute & (intervals["measure"] == lead.measure)].set_index("run")
+        scores = rows[["low", "value", "high"]] / rows.loc[runs[0], "value"]
+        for number, run in enumerate(runs):
+            low, score, high = scores.loc[run]
+            height = place + 0.3 * number - 0.15
+            style = look(number) | {"label": labels[number] if place == 0 else ""}
+            ax.plot([low, high], [height, height], color=style["color"], lw=1.6)
+            ax.plot(score, height, linestyle="none", **style)
+        names.append(literal(f"{lead.measure} {lead.attribute}".strip()))
+        _write_beside(ax, place, (f"{lead[-1]:.0%}",))
+    _write_beside(ax, -0.7, ("ahead",))
+    ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, None))
+    ax.set_yticks(range(len(names)), names)
+    ax.set_xlabel(f"Score, as a multiple of that of {literal(runs[0])}")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    return ax

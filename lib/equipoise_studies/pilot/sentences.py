@@ -32,20 +32,6 @@ def where_nuggets_stand(scores: pd.DataFrame) -> str:
     return ", ".join(parts)
 
 
-def scores_in_words(scores: pd.DataFrame) -> str:
-    """R and GF by attribute set of each run."""
-    is_r = scores["measure"] == "R"
-    is_gf_of_set = (scores["measure"] == "GF") & (scores["attribute"] != "")
-    parts = []
-    for run, of_run in scores[is_r | is_gf_of_set].groupby("run", sort=False):
-        values = []
-        for row in of_run.itertuples():
-            name = f"{row.measure} {row.attribute}".strip()
-            values.append(f"{name} {row.value:.4f}")
-        parts.append(f"{run}: {', '.join(values)}")
-    return "; ".join(parts)
-
-
 def clusters_in_words(clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet]) -> str:
     """From where to where utility and fairness go over the user clusters of each run."""
     columns = {"utility": "GNP"}

@@ -22,12 +22,24 @@ from equipoise_compendium.plots import COLOURS, GREY, literal, look, note
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
 _BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8.5}
-_SHARE_AT, _TARGET_AT = 1.06, 1.12
-"""Where the columns beside the groups end, in widths of the axes."""
+_SHARE_AT, _TARGET_AT = 38, 72
+"""Where the columns beside the groups end, in points from the axes."""
+_BARS_HEIGHT, _LINE_HEIGHT, _LETTER = 0.7, 0.17, 0.072
+"""Inches of the bars of levels, of a line of names above them, and of a letter."""
+_MARGINS = 2.1
+"""Inches beside the axes, for names of groups and their shares."""
+_THINNEST = 0.035
+"""Inches of a bar; that of a nugget of a few words would be too thin to be seen."""
+_TURN_LABEL = 0.2
+"""Inches of the label of a turn."""
 _WORDS = "Word position in the conversation [words]"
 
 
-def _turn_bands(ax: Axes, turns: pd.DataFrame, right: float, labels: bool = True) -> None:
+def _turn_bands(
+    ax: Axes, turns: pd.DataFrame, right: float, labels: bool = True, apart: float = 0.0
+) -> None:
+    """Draw turns as bands, their labels at least so many words ``apart``."""
+    label_at = -apart
     for turn in turns.itertuples():
         if turn.speaker == "user":
             letter, colour = "U", "#D9D9D9"
@@ -38,8 +50,8 @@ def _turn_bands(ax: Axes, turns: pd.DataFrame, right: float, labels: bool = True
         band = (float(turn.start) - 0.5, end + 0.5)
         ax.axvspan(*band, color=colour, lw=0, zorder=0)
         if labels:
-            middle = (band[0] + band[1]) / 2
-            note(ax, f"{letter}{turn.turn}", (middle, 1.0), (0, 2), fontsize=9, **_ABOVE)
+            label_at = max((band[0] + band[1]) / 2, label_at + apart)
+            note(ax, f"{letter}{turn.turn}", (label_at, 1.0), (0, 2), fontsize=9, **_ABOVE)
 
 
 def _relevant(
@@ -87,6 +99,7 @@ def annotated_conversations(
     *,
     runs: Sequence[str] = (),
     named: bool = False,
+    width: float = 10.0,
 ) -> Figure:
     """Draw the nuggets of conversations, one below the other, over one axis of words.
 
@@ -95,7 +108,7 @@ def annotated_conversations(
     target. An entity that was named before is hollow and counts for no share. ``turns`` (columns
     run, topic, turn, speaker, start, end) are those of all conversations, an empty end reaching to
     the last nugget; ``runs`` are those to draw, by default all. ``named`` writes what each nugget
-    names.
+    names. ``width``: of the figure, in inches.
     """
     conversations = []
     for index, (run, topic) in enumerate(nuggets.conversations[["run", "topic"]].to_numpy()):
@@ -105,32 +118,48 @@ def annotated_conversations(
     # The longest of all sets the axis, drawn or not: two figures of one table can be compared.
     right = max(conversation.end for conversation in conversations)
     drawn = [conversation for conversation in conversations if not runs or conversation.run in runs]
-    level_height = 2.2 if named else 1.1  # inches, with room for names
+    words_to_inch = right / (width - _MARGINS)
+    thinnest = _THINNEST * words_to_inch
+    bars_of_runs = [_nugget_bars(nuggets, conversation.rows, thinnest) for conversation in drawn]
+    lanes_of_runs = []
+    for bars in bars_of_runs:
+        names = nuggets.names[bars.rows].tolist() if named else [""] * len(bars.rows)
+        lanes_of_runs.append(_lanes(bars.middles, names, _LETTER * words_to_inch))
     group_heights = [0.19 * len(attribute_set.groups) for attribute_set in attributes.values()]
-    heights = [level_height, *group_heights] * len(drawn)
+    heights = []
+    for lanes in lanes_of_runs:
+        names_height = _LINE_HEIGHT * (lanes.max(initial=0) + 1.5) if named else 0.1
+        heights += [_BARS_HEIGHT + names_height, *group_heights]
     figure, axes = plt.subplots(
         len(heights),
-        figsize=(10, sum(heights) + 0.3 * len(heights)),
+        figsize=(width, sum(heights) + 0.3 * len(heights)),
         height_ratios=heights,
         sharex=True,
         squeeze=False,
     )
-    for conversation, (top, *below) in zip(drawn, axes.reshape(len(drawn), -1), strict=True):
+    axes_of_runs = axes.reshape(len(drawn), -1)
+    panels = zip(drawn, axes_of_runs, bars_of_runs, lanes_of_runs, strict=True)
+    for number, (conversation, (top, *below), bars, lanes) in enumerate(panels):
         for ax in (top, *below):
-            _turn_bands(ax, conversation.turns, conversation.end, labels=ax is top)
+            _turn_bands(
+                ax,
+                conversation.turns,
+                conversation.end,
+                labels=ax is top,
+                apart=_TURN_LABEL * words_to_inch,
+            )
             ax.grid(visible=False)
-        bars = _nugget_bars(nuggets, conversation.rows, right)
-        _draw_levels(top, nuggets, bars, named)
+        height = heights[number * len(heights) // len(drawn)]
+        level_height = _draw_levels(top, nuggets, bars, height)
         top.set_title(literal(conversation.run), loc="left", pad=16)
         if named:
             names = nuggets.names[bars.rows].tolist()
-            _write_names(top, bars.middles, names, int(nuggets.level.max(initial=1)), right)
+            _write_names(top, bars.middles, names, lanes, level_height)
         for ax, (name, attribute_set) in zip(below, attributes.items(), strict=True):
             _draw_groups(ax, name, attribute_set, nuggets.memberships[name][bars.rows], bars)
         for x, heading in ((_SHARE_AT, "nuggets"), (_TARGET_AT, "target")):
-            below[0].text(x, -1, heading, transform=below[0].get_yaxis_transform(), **_BESIDE)
+            _write_beside(below[0], heading, x, -1)
     axes[-1, 0].set(xlabel=_WORDS, xlim=(0.0, right + 1))
-    figure.align_ylabels(axes)
     return figure
 
 
@@ -155,10 +184,9 @@ class _Bars:
     edges: NDArray[np.str_]
 
 
-def _nugget_bars(nuggets: NuggetTable, rows: Integers, right: float) -> _Bars:
+def _nugget_bars(nuggets: NuggetTable, rows: Integers, thinnest: float) -> _Bars:
     counted = nuggets.relevant("nonrelevant")[rows]
-    # A nugget of a few words would be too thin to be seen.
-    widths = np.maximum(nuggets.end[rows] - nuggets.start[rows] + 1, right / 240)
+    widths = np.maximum(nuggets.end[rows] - nuggets.start[rows] + 1, thinnest)
     return _Bars(
         rows=rows,
         counted=counted,
@@ -169,15 +197,25 @@ def _nugget_bars(nuggets: NuggetTable, rows: Integers, right: float) -> _Bars:
     )
 
 
-def _draw_levels(ax: Axes, nuggets: NuggetTable, bars: _Bars, named: bool) -> None:
-    """Draw the level of each nugget, one axis of levels for all conversations."""
+def _draw_levels(ax: Axes, nuggets: NuggetTable, bars: _Bars, height: float) -> float:
+    """Draw the level of each nugget, in axes of so many inches; the inches of a level.
+
+    All conversations have one axis of levels.
+    """
     levels = nuggets.level[bars.rows]
     colours: Any = {"color": bars.fills, "edgecolor": bars.edges}
     ax.bar(bars.middles, levels, bars.widths, linewidth=0.6, **colours)
     highest = int(nuggets.level.max(initial=1))
-    room = 3.1 if named else 0.3
-    ax.set(ylim=(0, highest + room), yticks=range(highest + 1), ylabel="Level")
-    ax.set_yticklabels([f"L{level}" for level in range(highest + 1)])
+    level_height = _BARS_HEIGHT / highest
+    ax.set(ylim=(0, height / level_height), yticks=range(highest + 1))
+    ax.set_yticklabels([f"level {level}" for level in range(highest + 1)], fontsize=8.5)
+    return level_height
+
+
+def _write_beside(ax: Axes, text: str, x: float, group: float) -> None:
+    """Write into a column beside the groups."""
+    right_end = {"xycoords": ax.get_yaxis_transform(), "annotation_clip": False}
+    note(ax, text, (1, group), (x, 0), **right_end, **_BESIDE)
 
 
 def _draw_groups(
@@ -201,52 +239,40 @@ def _draw_groups(
         places = (bars.middles[in_group], heights, bars.widths[in_group], bottom)
         ax.bar(*places, linewidth=0.6, **colours)
         for x, value in ((_SHARE_AT, share), (_TARGET_AT, target)):
-            ax.text(x, group, f"{value:.0%}", transform=ax.get_yaxis_transform(), **_BESIDE)
+            _write_beside(ax, f"{value:.0%}", x, group)
     ax.set_ylim(len(groups) - 0.45, -0.5)
     ax.set_yticks(range(len(groups)), map(literal, groups), fontsize=8.5)
-    ax.set_ylabel(literal(name), rotation=0, ha="right", va="center", labelpad=4)
+    ax.set_title(literal(name), loc="left", fontsize=9, pad=3)
     ax.tick_params(left=False)
 
 
-def _write_names(
-    ax: Axes, places: Floats, names: Sequence[str], height: float, right: float
-) -> None:
-    """Write names above places, apart enough to read, with a line to each."""
-    slanted = {
-        "rotation": 60,
-        "rotation_mode": "anchor",
-        "fontsize": 8.5,
-        "ha": "left",
-        "va": "center",
-    }
-    x = -np.inf
-    for place, name in zip(places, names, strict=True):
-        x = max(place, x + 0.02 * right)
-        if name:
-            ax.plot([place, x], [height + 0.08, height + 0.4], color=GREY, lw=0.6)
-            note(ax, literal(name), (x, height + 0.4), (0, 3), **slanted)
+def _lanes(places: Floats, names: Sequence[str], letter: float) -> Integers:
+    """Heights at which names stand level above their places, and none on another's line, from 0.
 
-
-def relevance_against_fairness(ax: Axes, scores: pd.DataFrame) -> Axes:
-    """Draw each run's relevance R against its group fairness GF, one marker per attribute set.
-
-    ``scores`` are those of one topic (columns run, topic, attribute, measure, value).
+    ``letter``: width of a letter, in the unit of the places, which rise.
     """
-    relevance = scores[scores["measure"] == "R"].set_index("run")["value"]
-    # The rows without attribute set combine all of them.
-    fairness = scores[(scores["measure"] == "GF") & (scores["attribute"] != "")]
-    for index, (attribute, of_attribute) in enumerate(fairness.groupby("attribute", sort=False)):
-        values = of_attribute.set_index("run")["value"]
-        style = look(index) | {"linestyle": "none", "markersize": 8}
-        ax.plot(relevance.loc[values.index], values, label=f"GF {attribute}", **style)
-    lowest = fairness.groupby("run", sort=False)["value"].min()
-    for run, x in relevance.items():
-        ax.axvline(x, color=GREY, lw=0.8, zorder=0)
-        note(ax, literal(run), (x, lowest.loc[run]), (5, -14), fontsize=9)
-    ax.set(xlabel="Relevance score R", ylabel="Group fairness score GF", ylim=(0, 1))
-    ax.set_xlim(0, float(relevance.max()) * 1.35 or 1.0)
-    ax.legend(loc="upper left")
-    return ax
+    lanes = np.zeros(len(names), dtype=np.int64)
+    for number in range(len(names) - 2, -1, -1):
+        end = places[number] + letter * (len(names[number]) + 1)
+        # The lines of names that begin under this one end below it.
+        under = np.flatnonzero(places[number + 1 :] < end) + number + 1
+        lanes[number] = lanes[under].max(initial=-1) + 1
+    return lanes
+
+
+def _write_names(
+    ax: Axes, places: Floats, names: Sequence[str], lanes: Integers, level_height: float
+) -> None:
+    """Write names above places, each at the end of a line to its nugget.
+
+    ``level_height``: inches of a level.
+    """
+    highest = ax.get_yticks()[-1]
+    for place, name, lane in zip(places, names, lanes, strict=True):
+        if name:
+            top = highest + (_LINE_HEIGHT * lane + 0.1) / level_height
+            ax.plot([place, place], [highest, top], color=GREY, lw=0.6)
+            note(ax, literal(name), (place, top), (2, 0), fontsize=8.5, va="center")
 
 
 def user_clusters(
@@ -288,8 +314,10 @@ def user_model(
         tip = (cluster.wc + 0.5, cluster.Experience)
         ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
         note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
-    ax.annotate("relevant nuggets", (1, -0.07), fontsize=8.5, color=COLOURS[0], va="center")
-    ax.set(xlabel=_WORDS, ylabel="Experience of the cluster that leaves here")
+    ax.set(xlabel=_WORDS, ylabel="Experience of the cluster\nthat leaves here")
     # Below 0 is the room of the nuggets.
-    ax.set(ylim=(-0.14, 1), yticks=np.linspace(0, 1, 6), xlim=(0, right + 1))
+    ax.set(ylim=(-0.14, 1), xlim=(0, right + 1))
+    scale = np.linspace(0, 1, 6)
+    ax.set_yticks([-0.07, *scale], ["nuggets", *(f"{value:.1f}" for value in scale)])
+    ax.get_yticklabels()[0].set_color(COLOURS[0])
     return ax

@@ -26,10 +26,13 @@ SCRIPT_MARK: dict[str, Any] = {
 def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG@3") -> Axes:
     """Draw each conversation's score over its orders: quartiles and extremes (Figure 1).
 
-    A diamond stands for the order of the script. ``spread``: of `conversation_spread`.
+    Conversations rise by their median. A diamond stands for the order of the script.
+
+    ``spread``: of `conversation_spread`.
     ``measure``: name of the score, for the axis.
     """
-    script = spread[spread["permutation"] == 0].set_index("topic")["value"]
+    medians = spread.groupby("topic", sort=False)["value"].median().sort_values(kind="stable")
+    script = spread[spread["permutation"] == 0].set_index("topic")["value"].loc[medians.index]
     samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in script.index]
     line = {"color": COLOURS[0]}
     ax.boxplot(
@@ -52,7 +55,8 @@ def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG
 def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) -> Sequence[Axes]:
     """Draw on how many percent of the orders the row's system beats the column's.
 
-    A panel a conversation; blue where it wins more than half, red where less.
+    A panel a conversation; blue where it wins more than half, red where less. Each pair stands
+    there once: what is missing from 100 are the column's orders and the ties.
 
     ``table``: of `equipoise.measures.orders.preference`. ``runs``: systems, in the order of the
     rows and columns.
@@ -62,15 +66,18 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
     for ax, (topic, of_topic) in zip(axes, table.groupby("topic", sort=False), strict=True):
         wins = of_topic.pivot_table(index="a", columns="b", values="wins")
         percentages = wins.reindex(index=runs, columns=runs).to_numpy(dtype=np.float64) * 100
-        ax.imshow(np.ma.masked_invalid(percentages), cmap="RdBu", vmin=0, vmax=100, aspect="auto")
+        percentages[np.triu_indices(len(runs))] = np.nan
+        shown = np.ma.masked_invalid(percentages[:, :-1])
+        ax.imshow(shown, cmap="RdBu", vmin=0, vmax=100, aspect="auto")
         for row, column in np.argwhere(np.isfinite(percentages)):
             percentage = percentages[row, column]
             # The ends of the scale are too dark for black letters.
             colour = "white" if abs(percentage - 50) > 32 else "black"
             ax.text(column, row, f"{percentage:.0f}", color=colour, **style)
         ax.set_title(f"Conversation {literal(topic)}", fontsize=10)
-        ax.set_xticks(range(len(runs)), names, rotation=45, ha="right", fontsize=8.5)
-        ax.set_yticks(range(len(runs)), names, fontsize=8.5)
+        ax.set_xticks(range(len(runs) - 1), names[:-1], rotation=45, ha="right", fontsize=8.5)
+        ax.set_yticks(range(1, len(runs)), names[1:], fontsize=8.5)
+        ax.set_ylim(len(runs) - 0.5, 0.5)
         ax.grid(visible=False)
     return axes
 

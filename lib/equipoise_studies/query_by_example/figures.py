@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from equipoise_compendium.plots import COLOURS, literal
 from equipoise_studies.query_by_example.study import TILDE_ROW, TILDEV2_ROW, Study
 
-GRADE_COLOURS = ("#E8E8E8", "#C6DBEF", "#6BAED6", "#08519C")
+GRADE_COLOURS = ("#FFFFFF", "#8FC1E3", "#2F7FBF", "#08306B")
 """Grades 0 to 3, from not relevant to identical: one hue, darker for more relevant."""
 
 
@@ -84,7 +84,7 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         ax.axis("off")
         _box(ax, 0.3, 0.2, 5.2, 1.0, "document d: [CLS] t₁ … tₙ [SEP]", "#F4F4F4")
         _box(ax, 0.3, 1.9, 5.2, 1.1, "BERT encoder, once a document")
-        _box(ax, 0.3, 3.7, 5.2, 1.0, f"{head} on {read}")
+        _box(ax, 0.3, 3.7, 5.2, 1.0, f"{head}\non {read}")
         _box(ax, 6.3, 0.2, 3.6, 1.0, "query q, of any length", "#F4F4F4")
         _box(ax, 6.3, 1.9, 3.6, 1.1, "BERT tokeniser only")
         for x, low, high in (
@@ -95,7 +95,7 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
             (8.2, 3.0, 5.1),
         ):
             _arrow(ax, (x, low), (x, high))
-        ax.text(8.1, 3.9, "token counts\nlook weights up", fontsize=9, va="center", ha="right")
+        ax.text(8.1, 3.9, "token counts\nlook up\nweights", fontsize=9, va="center", ha="right")
         inner = ax.inset_axes((0.1, 0.7, 0.9, 0.28))
         places, tokens = np.arange(len(of_system)), of_system["token"]
         colours = np.where(tokens.isin(list(query)), COLOURS[1], COLOURS[0])
@@ -104,11 +104,9 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         inner.tick_params(axis="y", labelsize=9)
         inner.set_ylabel(label.replace(" of ", "\nof "), fontsize=9)
         inner.grid(visible=False, axis="x")
-        handles = [Patch(color=COLOURS[1]), Patch(color=COLOURS[0])]
-        labels = ["in the query: counts", "not in the query"]
-        inner.legend(
-            handles, labels, fontsize=9, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0)
-        )
+    handles = [Patch(color=COLOURS[1]), Patch(color=COLOURS[0])]
+    labels = ["in the query: counts", "not in the query"]
+    axes[0].figure.legend(handles, labels, ncols=2, loc="outside lower center")
 
 
 def ranked_candidates(
@@ -138,39 +136,45 @@ def ranked_candidates(
     ax.set_xlabel("Rank among the candidate documents")
     ax.grid(visible=False)
     ax.spines["left"].set_visible(False)
-    handles = [Patch(fc=colour, ec="#888888") for colour in GRADE_COLOURS]
-    ax.figure.legend(
-        handles, [f"grade {grade}" for grade in range(4)], ncols=4, loc="outside lower center"
-    )
+    handles = []
+    for grade in np.unique(grades):
+        label = f"grade {grade}"
+        handles.append(Patch(fc=GRADE_COLOURS[grade], ec="#888888", label=label))
+    ax.figure.legend(handles=handles, ncols=len(handles), loc="outside lower center")
     return ax
 
 
 def interpolation_sweep(
     axes: NDArray[np.object_], means: pd.DataFrame, best: pd.DataFrame, names: Mapping[str, str]
 ) -> None:
-    """Draw mean effectiveness over the weight with its interval, and the oracle's as a level.
+    """Draw what a mixture gains on BM25 over the weight, and the oracle's gain as a level.
 
     ``axes`` (shaped (tasks, measures)): a row a task, a column a measure, both fusions over each
-    other. ``means``: ``fusion, measure, task, alpha, value, low, high``. ``best``: ``fusion,
-    measure, task, value`` of the oracle. ``names``: what the legend calls each fusion.
+    other. ``means``: ``fusion, measure, task, alpha, difference, low, high``, of the
+    paired differences from BM25 alone. ``best``: ``fusion, measure, task, difference`` of the
+    oracle. ``names``: what the legend calls each fusion.
 
     thesis Figure 2.3: weight 0 is TILDE or TILDEv2 alone, 1 is BM25 alone.
     """
-    levels = best.set_index(["fusion", "measure", "task"])["value"]
+    levels = best.set_index(["fusion", "measure", "task"])["difference"]
     colours = dict(zip(names, COLOURS, strict=False))
     lines = dict(iter(means.groupby(["fusion", "measure", "task"])))
     for row, task in zip(axes, means["task"].unique(), strict=True):
         for ax, measure in zip(row, means["measure"].unique(), strict=True):
             ax.set_title(f"{task}: {measure}", loc="left", fontsize=10)
+            ax.axhline(0, color="#444444", lw=0.8, zorder=0)
             for fusion, colour in colours.items():
                 line = lines[fusion, measure, task]
-                ax.plot(line["alpha"], line["value"], marker="o", markersize=3.5, color=colour)
+                differences = line["difference"]
+                ax.plot(line["alpha"], differences, marker="o", markersize=3.5, color=colour)
                 ax.fill_between(
                     line["alpha"], line["low"], line["high"], color=colour, alpha=0.12, lw=0
                 )
                 ax.axhline(levels[fusion, measure, task], color=colour, ls="--")
     for ax in axes[-1]:
         ax.set_xlabel("Weight of BM25, α")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("Gain on BM25 alone")
     handles: list[Artist] = [
         Line2D([], [], color=colours[name], marker="o", markersize=3.5) for name in names
     ]

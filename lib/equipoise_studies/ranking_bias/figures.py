@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from equipoise_compendium.plots import COLOURS, GREY
 
+_LABELS_APART = 3
+"""Ranks from one cut-off with a label to the next."""
 _LIST_WIDTH = 1.15
 """Of a drawn list with the gap beside it."""
 
@@ -55,13 +57,15 @@ def measures_over_cutoffs(
             panel = curves[(curves["queries"] == label) & (curves["measure"] == measure)]
             for run, line in panel.sort_values("cutoff").groupby("run"):
                 if run != baseline:
-                    ax.plot(line["cutoff"], line["value"], color=GREY, label="each other ranker")
+                    style = {"color": GREY, "lw": 1, "label": "each other ranker"}
+                    ax.plot(line["cutoff"], line["value"], **style)
             line = panel[panel["run"] == baseline].sort_values("cutoff")
             ax.plot(line["cutoff"], line["value"], "o-", color=COLOURS[0], ms=4, label=baseline)
             by_run = panel.groupby("run")["value"]
             move = (by_run.max() - by_run.min()).mean()
             ax.set_title(f"{label}: {move:.2f} between extremes", loc="left", fontsize=9)
-            ax.set_xticks(sorted(panel["cutoff"].unique()))
+            cutoffs = sorted(panel["cutoff"].unique())
+            ax.set_xticks(cutoffs, _labels_apart(cutoffs))
         row[0].set_ylabel(measure.replace(" ", "\n", 1))
     for ax in axes[-1]:
         ax.set_xlabel("Cut-off k, ranks")
@@ -70,6 +74,18 @@ def measures_over_cutoffs(
     axes[0][0].figure.legend(
         line_by_name.values(), line_by_name, ncols=2, loc="outside upper center"
     )
+
+
+def _labels_apart(cutoffs: Sequence[int]) -> list[str]:
+    """Labels of cut-offs, of which those too near the one before stay empty."""
+    labels = []
+    labelled = -_LABELS_APART
+    for cutoff in cutoffs:
+        is_apart = cutoff - labelled >= _LABELS_APART
+        labels.append(str(cutoff) if is_apart else "")
+        if is_apart:
+            labelled = cutoff
+    return labels
 
 
 def differences_from_baseline(
