@@ -135,7 +135,7 @@ def cite(reader: Reader) -> None:
         reader.go(".actions a[href='cite.html']")
     else:
         reader.find("cite")
-    assert reader.sees("#equipoise")
+    assert reader.sees("#software")
     reader.go("main .copied button")
     entry = reader.page.run("document.querySelector('main .copied pre').textContent")
     assert reader.page.copied() == f"{entry}\n"
