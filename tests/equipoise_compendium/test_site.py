@@ -429,6 +429,14 @@ def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.Monke
 # --- variants -------------------------------------------------------------------------------------
 
 
+def test_the_page_of_variants_says_what_can_be_changed() -> None:
+    page = PAGES["variants.html"].decode()
+    for name, notebook in site.reported().items():
+        assert f'href="{name}.html"' in page
+        for parameter in notebook.parameters.values():
+            assert f"<code>{parameter.name}=" in page
+
+
 def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
     report = project.root() / "reports" / "gfrc2_iclr_researchers"
     folder = tmp_path / "gfrc2_iclr_researchers" / "patience=300"
