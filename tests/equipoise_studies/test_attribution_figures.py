@@ -6,6 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
 
 from equipoise_compendium import plots
 from equipoise_studies.attribution import figures
@@ -26,9 +28,13 @@ def test_a_legend_shows_the_markers_on_a_desk_and_on_a_phone() -> None:
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center")
     for lay_out in (lambda _: None, plots.narrow):
         lay_out(figure)
-        markers = [handle.get_marker() for handle in figure.legends[0].legend_handles]
+        markers = []
+        for handle in figure.legends[0].legend_handles:
+            assert isinstance(handle, Line2D)
+            markers.append(handle.get_marker())
         assert markers == list(plots.MARKERS[:2])
-    assert [len(bar.get_segments()) for bar in ax.collections] == [1, 1]
+    bars = [bar for bar in ax.collections if isinstance(bar, LineCollection)]
+    assert [len(bar.get_segments()) for bar in bars] == [1, 1]
 
 
 def test_no_legend_stands_over_a_title() -> None:
@@ -48,9 +54,9 @@ def test_a_name_breaks_nowhere_within_its_number_of_questions() -> None:
     ]
     columns = ["group", "name", "value", "low", "high"]
     columns += ["printed low", "printed mean", "printed high"]
-    _, ax = plt.subplots(figsize=(7, 3))
+    figure, ax = plt.subplots(figsize=(7, 3))
     figures.biases(ax, pd.DataFrame(rows, columns=columns), "CAB, points")
-    plots.narrow(ax.figure)
+    plots.narrow(figure)
     lines = []
     for label in ax.get_yticklabels():
         lines += label.get_text().split("\n")

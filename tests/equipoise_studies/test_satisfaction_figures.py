@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import Collection
 from matplotlib.colors import to_hex
 
 from equipoise_compendium import plots
@@ -42,6 +43,10 @@ def drawn(table: pd.DataFrame, measure: str = "Acc") -> Axes:
     return figures.curve_panels(table, [measure], {"SGD": 1234}, "A finding").axes[0]
 
 
+def colour_of(area: Collection) -> str:
+    return to_hex(np.asarray(area.get_facecolor())[0])
+
+
 def names_at_ends(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
@@ -57,11 +62,11 @@ def test_fine_tuned_estimators_are_a_band_around_their_mean() -> None:
     ]
     assert len(ax.lines) == len(names)
     tuned = [LINES[run] for run in LINES if run.startswith("encoder")]
-    mean_line = next(line for line in ax.lines if to_hex(line.get_color()) == "#0072b2")
+    mean_line = next(line for line in ax.lines if line.get_color() == "#0072B2")
     assert mean_line.get_ydata() == pytest.approx(np.mean(tuned, axis=0))
-    band = next(area for area in ax.collections if to_hex(area.get_facecolor()[0]) == "#0072b2")
-    at_one = band.get_paths()[0].vertices
-    at_one = at_one[at_one[:, 0] == 1][:, 1]
+    band = next(area for area in ax.collections if colour_of(area) == "#0072b2")
+    corners = np.asarray(band.get_paths()[0].vertices)
+    at_one = corners[corners[:, 0] == 1][:, 1]
     assert (at_one.min(), at_one.max()) == pytest.approx((0.1 - 0.01, 0.3 + 0.02))
 
 
@@ -93,7 +98,8 @@ def test_a_figure_says_the_finding_and_n_and_no_names_overlap(
     lines: dict[str, np.ndarray],
 ) -> None:
     ax = drawn(table_of(lines))
-    figure = ax.figure
+    figure = ax.get_figure(root=True)
+    assert figure is not None
     assert figure.get_suptitle() == "A finding"
     assert ax.get_title(loc="left") == "SGD, n = 1,234 samples"
     for lay_out in (lambda _: None, plots.narrow):
@@ -101,4 +107,4 @@ def test_a_figure_says_the_finding_and_n_and_no_names_overlap(
         figure.draw_without_rendering()
         boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
         assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(boxes))
-    assert not any(text.arrow_patch for text in ax.texts)
+    assert not any(getattr(text, "arrow_patch", None) for text in ax.texts)
