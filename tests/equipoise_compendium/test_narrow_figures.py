@@ -178,3 +178,18 @@ def test_no_narrow_image_comes_from_elsewhere() -> None:
     hostile = '<picture><source srcset="//192.0.2.1/x.svg" onload="a"><img src="x"></picture>'
     assert "192.0.2.1" not in markup.clean(hostile)
     assert "onload" not in markup.clean(hostile)
+
+
+def test_the_last_bit_of_a_number_changes_no_byte_of_a_drawing() -> None:
+    """Matplotlib names the clip paths of an SVG by unrounded numbers."""
+    drawings = []
+    for shift in (0.0, 1e-14):
+        figure, axes = plt.subplots(2, layout="none")
+        for number, ax in enumerate(axes):
+            ax.set_position((0.125 + shift, 0.1 + 0.5 * number, 0.75, 0.375))
+            ax.plot([0, 1], [number, 1])
+        drawings.append(plots.rendered(figure, "svg", "A title"))
+    assert drawings[0] == drawings[1]
+    names = re.findall(rb'<clipPath id="(\w+)">', drawings[0])
+    assert len(names) == len(set(names)) == 2
+    assert all(drawings[0].count(b"url(#%s)" % name) for name in names)

@@ -6,8 +6,10 @@ than needed.
 
 from __future__ import annotations
 
+import hashlib
 import html
 import io
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +25,8 @@ from equipoise_compendium.looks import NARROW_ENDING as NARROW_ENDING
 from equipoise_compendium.looks import PNG_RESOLUTION
 from equipoise_compendium.plots.narrow import narrow as narrow
 from equipoise_compendium.words import plain
+
+_CLIP = re.compile(rb'<clipPath id="(p[0-9a-f]+)">')
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -69,10 +73,27 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
     content = file.getvalue()
     if kind == "svg":
         label = f'<svg role="img" aria-label="{html.escape(title)}" '
-        content = content.replace(b"<svg ", label.encode(), 1)
+        content = _with_stable_clips(content.replace(b"<svg ", label.encode(), 1))
     elif kind == "png":
         content = _with_palette(content)
     return content
+
+
+def _with_stable_clips(svg: bytes) -> bytes:
+    """An SVG whose clip paths are named by its content and their order.
+
+    Matplotlib names them by unrounded numbers, whose last bit may differ from run to run.
+    """
+    names: list[bytes] = _CLIP.findall(svg)
+    if not names:
+        return svg
+    either_name = re.compile(b"|".join(names))
+    nameless = either_name.sub(b"", svg)
+    stable: dict[bytes, bytes] = {}
+    for number, name in enumerate(names):
+        digest = hashlib.sha256(b"%d %s" % (number, nameless)).hexdigest()
+        stable[name] = f"p{digest[:10]}".encode()
+    return either_name.sub(lambda found: stable[found.group()], svg)
 
 
 def _with_palette(png: bytes) -> bytes:
