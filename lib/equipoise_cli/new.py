@@ -84,7 +84,7 @@ def _new_topic(name: str, source: str, topic: str) -> None:
 @click.command()
 @click.argument("artefacts", nargs=-1)
 @click.option(
-    "--from", "source", type=FILE, help="Read the cells from a .tex, .csv, .html or .pdf."
+    "--from", "source", type=FILE, help="Read the cells from a .tex, .csv, .html, .md or .pdf."
 )
 @click.option("--number", type=click.IntRange(1), default=1, help="Which table of that file.")
 @click.option("--page", type=click.IntRange(1), help="Which page of a PDF.  [all]")

@@ -1,4 +1,4 @@
-"""Printed tables read from the files of a paper: LaTeX, CSV, HTML and PDF, each cell as printed.
+"""Printed tables read from the files of a paper: LaTeX, CSV, HTML, Markdown and PDF, as printed.
 
 A reader returns the rows of every table of a file, header rows among them. A cell that spans
 columns stands in each of them, and one that spans rows in each of these, so that a row says by
@@ -60,6 +60,10 @@ _HIDDEN = re.compile(
 )
 _COMMAND = re.compile(r"\\[A-Za-z]+\*?|\\.")
 _SPACES = ("\\ ", "\\\\", "\\quad", "\\qquad", "\\,", "\\;", "\\:")
+_MARKDOWN = re.compile(
+    r"^[^\n]*\|[^\n]*\n[ ]*\|[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ ]*(?:\n[ ]*\|[^\n]*)*",
+    re.MULTILINE,
+)
 _LONGEST = 2**24
 """Bytes that a file of tables may have."""
 
@@ -72,6 +76,7 @@ def read_tables(path: Path, page: int | None = None) -> list[Rows]:
         ".tsv": lambda: [_filled(list(csv.reader(_text(path).splitlines(), delimiter="\t")))],
         ".html": lambda: _from_html(_text(path)),
         ".htm": lambda: _from_html(_text(path)),
+        ".md": lambda: _from_markdown(_text(path)),
         ".pdf": lambda: _from_pdf(path, page),
     }
     ending = path.suffix.lower()
@@ -82,6 +87,7 @@ def read_tables(path: Path, page: int | None = None) -> list[Rows]:
     tables = [rows for rows in readers[ending]() if rows]
     if not tables:
         wanted = {".tex": r"\begin{tabular}", ".html": "<table>", ".htm": "<table>"}
+        wanted[".md"] = "a row of cells above a row such as | --- | --- |"
         raise ValueError(f"{path}: found no table, wanted {wanted.get(ending, 'rows of cells')}")
     return tables
 
@@ -240,7 +246,7 @@ def _symbol(match: re.Match[str]) -> str:
     return " " if match[0] in _SPACES else ""
 
 
-# --- HTML and PDF ---------------------------------------------------------------------------------
+# --- HTML, Markdown and PDF -----------------------------------------------------------------------
 
 
 def _from_html(text: str) -> list[Rows]:
@@ -286,6 +292,25 @@ def _bounded(span: object) -> int:
     """A span as a number; what is no number, or a made-up one, spans one."""
     text = str(span or "1")
     return int(text) if re.fullmatch(r"[1-9]\d{0,2}", text) else 1
+
+
+def _from_markdown(text: str) -> list[Rows]:
+    """Tables of bars, as READMEs have them: bold and italics are gone, as in LaTeX and HTML."""
+    tables = []
+    for block in _MARKDOWN.finditer(text):
+        header, _, *lines = block[0].splitlines()
+        rows = []
+        for line in [header, *lines]:
+            inner = re.sub(r"^\s*\||(?<!\\)\|\s*$", "", line)
+            cells = re.split(r"(?<!\\)\|", inner)
+            rows.append([_plain_markdown(cell.strip()) for cell in cells])
+        tables.append(_filled(rows))
+    return tables
+
+
+def _plain_markdown(cell: str) -> str:
+    text = re.sub(r"(\*{1,3}|__)(?=\S)(.+?)(?<=\S)\1", r"\2", cell)
+    return re.sub(r"\\([\\|*_`~])", r"\1", text).replace("−", "-")
 
 
 def _from_pdf(path: Path, page: int | None) -> list[Rows]:

@@ -48,7 +48,8 @@ def path_of(artefact: str) -> Path:
     known = artefacts().index
     if artefact not in known:
         raise ValueError(
-            f"{artefact} is not in data/published/artefacts.csv; there are {', '.join(known[:12])}"
+            f"{artefact} is not in data/published/artefacts.csv: add a line for it there; "
+            f"the first of {len(known)} are {', '.join(known[:12])}"
         )
     return project.root() / "data" / "published" / f"{artefact}.csv"
 

@@ -60,6 +60,14 @@ def test_html_gives_every_cell_as_it_is_printed(tmp_path: Path) -> None:
     ]
 
 
+def test_markdown_gives_every_cell_as_it_is_printed(tmp_path: Path) -> None:
+    text = (
+        "Words\n\n| Run | MRR |\n|:---:|----:|\n| BM25_C | -- |\n| a\\|b | **79.90**† |\n\nMore\n"
+    )
+    expected = [["Run", "MRR"], ["BM25_C", "--"], ["a|b", "79.90†"]]
+    assert rows_of(tmp_path / "README.md", text, header=1) == expected
+
+
 def test_zeros_at_the_end_of_a_number_stay(tmp_path: Path) -> None:
     for name, text in (
         ("a.csv", "m,RR\nx,0.50\ny,1.000\n"),
