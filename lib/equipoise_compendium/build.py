@@ -103,6 +103,8 @@ def _papermill(source: str, parameters: Mapping[str, Any], folder: str) -> tuple
                 progress_bar=False,
                 cwd=Path(source).parent,
                 config=Config({"KernelManager": kernel}),
+                # A kernel that is shut down says that it was interrupted, as if someone had.
+                extra_arguments=["--log-level=CRITICAL"],
             )
         except papermill.PapermillExecutionError as error:
             if error.ename == registry.DataUnreachable.__name__:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.tables import need_columns, read_columns, read_text_table
+from equipoise_compendium.tables import read_columns, read_text_table
 from equipoise_compendium.writing import CSV_DIGITS
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
@@ -190,13 +190,21 @@ def compare(
     printed number; one for each column, or the same for all.
     """
     printed = _chosen(against, keys, columns, where or {})
-    need_columns(ours, printed.columns)
+    missing = [column for column in printed.columns if column not in ours.columns]
+    if missing:
+        raise ValueError(
+            f"{against}: no column {', '.join(missing)} in our table, which has "
+            f"{', '.join(map(str, ours.columns))}; columns= names those to compare"
+        )
     printed, ours = _labelled(printed, keys), _labelled(ours, keys)
     if not (printed.index.is_unique and ours.index.is_unique):
         raise ValueError(f"{against}: the keys {', '.join(keys)} do not identify a row")
     absent = printed.index.difference(ours.index, sort=False)
     if len(absent):
-        raise ValueError(f"{against}: our table has no row {'; '.join(absent)}")
+        first_rows = "; ".join(ours.index[:10])
+        raise ValueError(
+            f"{against}: our table has no row {'; '.join(absent)}; its first are {first_rows}"
+        )
     ours = ours.loc[printed.index, printed.columns]
 
     reasons = _reasons(against)

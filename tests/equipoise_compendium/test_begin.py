@@ -55,6 +55,7 @@ def run(code: str, folder: Path, *words: object) -> str:
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+    assert "KeyboardInterrupt" not in ran.stderr
     return ran.stdout
 
 

@@ -298,7 +298,7 @@ def check_orders(clone: Clone) -> None:
 
 def check_studies(clone: Clone) -> None:
     assert re.search(r"^qwen-1.5b: (\S+) of \1 answers recorded$", clone.said, re.MULTILINE)
-    assert "about 2,393 USD at most" in clone.said
+    assert "about 1,870 USD at most" in clone.said
 
 
 def check_fork(clone: Clone) -> None:
