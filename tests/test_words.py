@@ -10,7 +10,7 @@ from equipoise_compendium.site.pages import pages
 
 SILENT = {"code", "pre", "math", "script", "style"}
 IDENTIFIER = re.compile(r"(?<![\w./#-])(?:[A-Za-z]\w*_\w+|[a-z]{2,}[A-Z]\w*)(?![\w/])")
-NAMES = {"anCB", "ir_measures", "ir_datasets", "trec_eval", "uniCOIL"}
+NAMES = {"anCB", "ir_measures", "ir_datasets", "spaCy", "trec_eval", "uniCOIL"}
 """Names of programs and systems, which are written so by those who made them."""
 
 
