@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.text import Annotation
 
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import NuggetTable, nugget_table
@@ -197,7 +198,8 @@ def test_scores_over_the_patience_are_marks_with_their_names_apart() -> None:
     axis: Any = axes.transAxes
     heights = {}
     for text in axes.texts:
-        place = axes.transData.transform(text.xy)  # type: ignore[attr-defined]
+        assert isinstance(text, Annotation)
+        place = axes.transData.transform(text.xy)
         heights[text.get_text()] = axis.inverted().transform(place)[1]
     assert heights["words"] == pytest.approx(0.1)  # of a thousandth, the cube root
     assert heights["turns"] - heights["gain"] >= 0.05
