@@ -1,4 +1,4 @@
-"""The evidence that a notebook brings for its claims, without a kernel and without a report."""
+"""The evidence that notebooks bring for their claims: committed, or run again without a kernel."""
 
 import json
 import runpy
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 import pytest
 
 from equipoise_compendium import project
@@ -45,6 +46,20 @@ def evidence_of(
         mpl.use("Agg")
         names = runpy.run_path(str(script), {"display": lambda *_: None})
     return evidence, names
+
+
+def committed_evidence(notebook: str) -> dict[str, Evidence]:
+    """Evidence with an interval, by claim, as the report of a notebook has it.
+
+    Other tests hold that a run of the notebook gives what is committed.
+    """
+    claims = pd.read_csv(project.root() / "reports" / "claims.csv")
+    with_interval = claims[(claims["notebook"] == notebook) & claims["low"].notna()]
+    evidence = {}
+    for row in with_interval.to_dict("records"):
+        name = f"{row['paper']}/{row['name']}"
+        evidence[name] = Evidence(row["evidence"], row["estimate"], row["low"], row["high"])
+    return evidence
 
 
 def alike(evidence: Evidence, estimate: float, ends: tuple[float, float]) -> None:

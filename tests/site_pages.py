@@ -39,13 +39,14 @@ class Page(HTMLParser):
 
 
 PARSED = {name: Page(PAGES[name].decode()) for name in HTML}
+REPORTED = site.reported()
 
 
 def formulas_of(page: str) -> int:
     """Formulas that the sources of a page hold."""
     if page == "measures.html":
         return sum(1 + len(measure.symbols) for measure in catalogue.MEASURES)
-    notebook = site.reported().get(page.removesuffix(".html"))
+    notebook = REPORTED.get(page.removesuffix(".html"))
     cells = (
         [cell.source for cell in notebook.content.cells if cell.cell_type == "markdown"]
         if notebook

@@ -17,7 +17,7 @@ from scipy import stats
 from equipoise_compendium import project
 from equipoise_compendium.claims import Evidence
 from equipoise_compendium.provenance import VARIANT_VARIABLE
-from notebook_evidence import alike, evidence_of
+from notebook_evidence import alike, committed_evidence, evidence_of
 
 FACTS = project.root() / "data" / "facts" / "query_by_example"
 RECORDED = project.root() / "data" / "outputs" / "query_by_example_links" / "scores.csv.gz"
@@ -28,9 +28,9 @@ ByFacet = dict[Facet, float]
 
 
 @pytest.fixture(scope="module")
-def evidence(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Evidence]:
+def evidence() -> dict[str, Evidence]:
     """What the notebook brings."""
-    return evidence_of("thesis_ch2_query_by_example", tmp_path_factory.mktemp("report"))[0]
+    return committed_evidence("thesis_ch2_query_by_example")
 
 
 class Again:

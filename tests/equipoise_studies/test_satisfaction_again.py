@@ -13,7 +13,7 @@ import pytest
 
 from equipoise_compendium import project
 from equipoise_compendium.claims import Evidence
-from notebook_evidence import alike, evidence_of
+from notebook_evidence import alike, committed_evidence, evidence_of
 
 DATA = project.root() / "data"
 RECORDED = DATA / "outputs" / "satisfaction"
@@ -24,8 +24,9 @@ RESAMPLES = 1000
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Evidence], Any]:
     """What the notebook brings, and the estimators that it leaves out as at chance level."""
-    evidence, names = evidence_of("thesis_ch3_satisfaction", tmp_path_factory.mktemp("report"))
-    return evidence, names["left_out"]
+    name = "thesis_ch3_satisfaction"
+    _, names = evidence_of(name, tmp_path_factory.mktemp("report"), until="left_out =")
+    return committed_evidence(name), names["left_out"]
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
