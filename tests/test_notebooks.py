@@ -95,13 +95,13 @@ def test_a_cell_that_computes_is_open(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_head_says_how_long_a_notebook_takes_to_read(name: str) -> None:
-    """To the minute, counted in its committed report; 20 at most."""
+    """To the minute, counted in its committed report; 12 at most."""
     executed = project.root() / "reports" / name / f"{name}.ipynb"
     minutes = reading.minutes(nbformat.read(executed, as_version=4))
     stated = reading.STATED.search(NOTEBOOKS[name].content.cells[0].source)
     assert stated is not None, f"its head should say **Reading time.** About {minutes:.0f} minutes."
     assert abs(int(stated[1]) - minutes) <= 1
-    assert minutes <= 20
+    assert minutes <= 12
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

@@ -7,7 +7,7 @@ their size, so that they can be read on a narrow page.
 from __future__ import annotations
 
 import textwrap
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,6 +25,8 @@ LINE = 0.18
 """Inches from one line of text to the next."""
 _FEW_PANELS = 6
 """Panels up to which each has a row of its own."""
+_MATRIX_COLUMNS = 3
+"""Columns up to which panels that share the numbers at their left and below stay side by side."""
 _SMALLEST = 7.0
 """Points of the smallest letters that a phone still shows legibly."""
 _SHRUNK = 0.75
@@ -61,6 +63,11 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
     grid = grids.pop() if len(grids) == 1 else None
     if grid is None or grid.ncols == 1:
         return 1, 1, 1.0
+    first, last = panels[0][0], panels[-1][0]
+    shares_numbers = not (_has_numbers(first, "bottom") or _has_numbers(last, "left"))
+    if len(panels) > _FEW_PANELS and grid.ncols <= _MATRIX_COLUMNS and shares_numbers:
+        # What stands in a row or a column belongs together, and is named at the edge alone.
+        return grid.ncols, grid.ncols, 1.0
     longest_name = max(_longest_name(panel) for panel, _ in panels)
     columns = 1 if len(panels) <= _FEW_PANELS or longest_name > 2 * NAME // 3 else 2
     rows = -(-len(panels) // columns)
@@ -68,7 +75,7 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
     label_by_row: dict[int, str] = {}
     for panel, place in panels:
         label_by_row.setdefault(place.rowspan.start, panel.get_ylabel())
-    if columns == 1 and not all(_has_numbers_below(panel) for panel, _ in panels):
+    if columns == 1 and not all(_has_numbers(panel, "bottom") for panel, _ in panels):
         # Only the last panel of a column has the numbers of its axis, so a column stays together.
         panels.sort(key=lambda panel: (panel[1].colspan.start, panel[1].rowspan.start))
     for number, (panel, place) in enumerate(panels):
@@ -81,8 +88,9 @@ def _stacked(figure: Figure) -> tuple[int, int, float]:
     return grid.ncols, columns, rows / grid.nrows
 
 
-def _has_numbers_below(ax: Axes) -> bool:
-    return bool(ax.xaxis.get_tick_params().get("labelbottom", True))
+def _has_numbers(ax: Axes, edge: Literal["left", "bottom"]) -> bool:
+    axis = ax.xaxis if edge == "bottom" else ax.yaxis
+    return bool(axis.get_tick_params().get(f"label{edge}", True))
 
 
 def _longest_name(ax: Axes) -> int:

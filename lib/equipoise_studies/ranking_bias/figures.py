@@ -44,36 +44,34 @@ def grouped_lists(ax: Axes, lists: pd.DataFrame, scores: pd.DataFrame) -> Axes:
 
 
 def measures_over_cutoffs(
-    axes: NDArray[Any], curves: pd.DataFrame, labels: Sequence[str], baseline: str
+    axes: NDArray[Any], curves: pd.DataFrame, query_counts: pd.Series[int], baseline: str
 ) -> None:
-    """Draw each measure over the ranking cut-off: a row a measure, a column a query set.
+    """Draw each measure over the ranking cut-off, a column for each query set.
 
-    A line for each run, the baseline's in another colour. All axes have one scale, so that what
-    moves more is seen to move more; one legend stands above them all.
+    The first row holds the baseline, a line for each measure; the rows below one measure each, and
+    in it the other rankers less the baseline. ``query_counts``: by query set, in drawn order.
     """
     measures = ("TExFAIR", "TExFAIR without proportionality", "NFaiRR")
-    for row, measure in zip(axes, measures, strict=True):
-        for ax, label in zip(row, labels, strict=True):
-            panel = curves[(curves["queries"] == label) & (curves["measure"] == measure)]
-            for run, line in panel.sort_values("cutoff").groupby("run"):
-                if run != baseline:
-                    style = {"color": GREY, "lw": 1, "label": "each other ranker"}
-                    ax.plot(line["cutoff"], line["value"], **style)
-            line = panel[panel["run"] == baseline].sort_values("cutoff")
-            ax.plot(line["cutoff"], line["value"], "o-", color=COLOURS[0], ms=4, label=baseline)
-            by_run = panel.groupby("run")["value"]
-            move = (by_run.max() - by_run.min()).mean()
-            ax.set_title(f"{label}: {move:.2f} between extremes", loc="left", fontsize=9)
-            cutoffs = sorted(panel["cutoff"].unique())
-            ax.set_xticks(cutoffs, _labels_apart(cutoffs))
-        row[0].set_ylabel(measure.replace(" ", "\n", 1))
-    for ax in axes[-1]:
-        ax.set_xlabel("Cut-off k, ranks")
+    colours = dict(zip(measures, COLOURS, strict=False))
+    for column, (label, n_queries) in zip(axes.T, query_counts.items(), strict=True):
+        of_set = curves[curves["queries"] == label]
+        column[0].set_title(f"{label}, n = {n_queries:,}", loc="left", fontsize=9)
+        for ax, measure in zip(column[1:], measures, strict=True):
+            of_measure = of_set[of_set["measure"] == measure]
+            by_run = of_measure.pivot_table(index="cutoff", columns="run", values="value")
+            of_baseline = by_run.pop(baseline)
+            style = {"color": colours[measure], "lw": 1.8, "label": measure}
+            column[0].plot(of_baseline.index, of_baseline, "o-", ms=3, **style)
+            ax.axhline(0, color=GREY, lw=1)
+            ax.plot(by_run.index, by_run.sub(of_baseline, axis=0), color=colours[measure], lw=1)
+        cutoffs = sorted(of_set["cutoff"].unique())
+        column[-1].set_xticks(cutoffs, _labels_apart(cutoffs))
+        column[-1].set_xlabel("Cut-off k, ranks")
+    axes[0][0].set_ylabel(baseline)
+    for ax, measure in zip(axes[1:, 0], measures, strict=True):
+        ax.set_ylabel(f"{measure},\nless {baseline}".replace(" without", "\nwithout"))
     handles, names = axes[0][0].get_legend_handles_labels()
-    line_by_name = dict(zip(names, handles, strict=True))
-    axes[0][0].figure.legend(
-        line_by_name.values(), line_by_name, ncols=2, loc="outside upper center"
-    )
+    axes[0][0].figure.legend(handles, names, ncols=3, loc="outside upper center")
 
 
 def _labels_apart(cutoffs: Sequence[int]) -> list[str]:

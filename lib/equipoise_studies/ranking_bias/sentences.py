@@ -218,33 +218,31 @@ def of_differences(tests: pd.DataFrame, study: Study) -> list[str]:
     sentences = []
     for label, of_set in tests.groupby("queries", sort=False):
         counts = []
+        gaps = []
         for measure, rows in of_set.groupby("measure", sort=False):
-            gaps = rows["difference"]
-            fairer = rows["significant"] & (gaps > 0)
-            counts.append(
-                f"{fairer.sum()} of {len(rows)} by {measure} (differences "
-                f"{gaps.min():+.3f} to {gaps.max():+.3f})"
-            )
+            differences = rows["difference"]
+            fairer = rows["significant"] & (differences > 0)
+            gap = f"differences {differences.min():+.3f} to {differences.max():+.3f}"
+            counts.append(f"{fairer.sum()} of {len(rows)} by {measure} ({gap})")
+            gaps.append(f"{measure} ({gap})")
+        are_fairer = f"{' and '.join(counts)} are"
+        by_measures = ""
+        if not (of_set["significant"] & (of_set["difference"] > 0)).any():
+            are_fairer = f"none of {of_set['run'].nunique()} neural rankers is"
+            by_measures = f" by {' or '.join(gaps)}"
         units = of_set["units"].iloc[0]
         sentences.append(
-            f"On {label} ({units:,} queries) {' and '.join(counts)} are significantly fairer than "
-            f"{study.called(study.baseline)}."
+            f"On {label} ({units:,} queries) {are_fairer} significantly fairer than "
+            f"{study.called(study.baseline)}{by_measures}."
         )
     return sentences
 
 
-def of_strata(strata: pd.DataFrame) -> list[str]:
-    """How full of gendered terms the lists are, and how the measures go together in like lists."""
-    sentences = []
-    for label, rows in strata.groupby("queries", sort=False):
-        by_number = rows.set_index("with a term")
-        within = by_number["r"].drop("all").dropna()
-        sentences.append(
-            f"On {label} {by_number.loc['0', 'share of lists']:.0%} of the lists hold no term at "
-            f"all; among lists with like numbers of such documents r is {within.min():.2f} to "
-            f"{within.max():.2f}, among all together {by_number.loc['all', 'r']:.2f}."
-        )
-    return sentences
+def of_intervals(tests: pd.DataFrame) -> str:
+    """How many rankers the intervals show to be fairer, or less fair, than the baseline."""
+    above = int((tests["low"] > 0).sum())
+    below = int((tests["high"] < 0).sum())
+    return f"Of {len(tests)} intervals {above} lie above zero and {below} below."
 
 
 def of_correlations(
@@ -308,20 +306,6 @@ def of_cutoffs(curves: pd.DataFrame) -> list[str]:
         f"Between the cut-offs {lowest} and {deepest} the measures move, on average: "
         f"{moves_in_words}."
     ]
-
-
-def of_substitution(account: pd.DataFrame) -> list[str]:
-    """How much of each collection was written anew, and how many queries can notice by words."""
-    sentences = []
-    for label, counts in account.set_index("what").to_dict().items():
-        changed = counts["documents changed"] / counts["documents"]
-        sentences.append(
-            f"On {label}, {changed:.0%} of the documents were changed, and substituting twice "
-            f"gives back {counts['share of words restored']:.1%} of the words; "
-            f"{counts['queries with such a word']} of {counts['queries']} queries hold a word "
-            "that was substituted somewhere."
-        )
-    return sentences
 
 
 def of_overlaps(overlaps: pd.DataFrame | None, baseline: str) -> list[str]:
