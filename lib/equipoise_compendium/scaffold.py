@@ -83,7 +83,7 @@ def _copied_content(notebook: Notebook, name: str, title: str, values: Mapping[s
     for cell in content.cells:
         tags = cell.metadata.get("tags", [])
         if "example" in tags:
-            continue  # prose about the example's own numbers
+            continue  # prose about the example, its source and its numbers
         if "parameters" in tags:
             cell.source = _with_parameters(cell.source, values)
         elif cell.cell_type == "code":

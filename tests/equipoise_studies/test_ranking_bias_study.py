@@ -450,7 +450,7 @@ def test_printed_differences_stand_beside_ours() -> None:
         "On QS1 (96 queries) 1 of 2 by NFaiRR (differences -0.020 to +0.005) are significantly "
         "fairer than BM25."
     ]
-    assert sentences.of_intervals(tests) == "Of 2 intervals 0 lie above zero and 1 below."
+    assert sentences.of_intervals(tests) == "Intervals above zero: 0 of 2; below zero: 1."
     assert sentences.of_named(tests, study) == [
         "DistilBERT-TASB, which the thesis has too, less BM25: NFaiRR on QS1 -0.020 "
         "[-0.030, -0.010], printed +0.067."

@@ -242,7 +242,7 @@ def of_intervals(tests: pd.DataFrame) -> str:
     """How many rankers the intervals show to be fairer, or less fair, than the baseline."""
     above = int((tests["low"] > 0).sum())
     below = int((tests["high"] < 0).sum())
-    return f"Of {len(tests)} intervals {above} lie above zero and {below} below."
+    return f"Intervals above zero: {above} of {len(tests)}; below zero: {below}."
 
 
 def of_correlations(
