@@ -193,7 +193,6 @@ def other_annotations(ax: Axes, intervals: pd.DataFrame, ahead: pd.DataFrame) ->
     """
     runs = list(dict.fromkeys(intervals["run"]))
     names = []
-    labels = [f"{literal(run)} with its interval" for run in runs]
     for place, lead in enumerate(ahead.itertuples(index=False)):
         of_attribute = intervals["attribute"] == lead.attribute
         rows = intervals[of_attribute & (intervals["measure"] == lead.measure)].set_index("run")
@@ -201,7 +200,7 @@ def other_annotations(ax: Axes, intervals: pd.DataFrame, ahead: pd.DataFrame) ->
         for number, run in enumerate(runs):
             low, score, high = scores.loc[run]
             height = place + 0.3 * number - 0.15
-            style = look(number) | {"label": labels[number] if place == 0 else ""}
+            style = look(number) | {"label": literal(run) if place == 0 else ""}
             ax.plot([low, high], [height, height], color=style["color"], lw=1.6)
             ax.plot(score, height, linestyle="none", **style)
         names.append(literal(f"{lead.measure} {lead.attribute}".strip()))
