@@ -114,23 +114,27 @@ def _legends_beneath(figure: Figure) -> float:
             height += _beneath(
                 ax,
                 legend,
+                NAME // 2,  # A panel is narrower than the figure by the names at its left.
                 loc="upper left",
                 bbox_to_anchor=(0, 0),
                 bbox_transform=ax.transAxes + below,
             )
         of_axes = []
     for legend in [*figure.legends, *(legend for _, legend in of_axes)]:
-        height += _beneath(figure, legend, loc="outside lower left")
+        height += _beneath(figure, legend, NAME, loc="outside lower left")
     return height
 
 
-def _beneath(place: Axes | Figure, legend: Legend, **where: Any) -> float:
-    """Draw a legend again at another place; the height that it takes, in inches."""
+def _beneath(place: Axes | Figure, legend: Legend, side_by_side: int, **where: Any) -> float:
+    """Draw a legend again at another place; the height that it takes, in inches.
+
+    ``side_by_side``: characters of the longest label up to which two labels share a line.
+    """
     labels = [text.get_text() for text in legend.get_texts()]
     handles = [handle for handle in legend.legend_handles if handle is not None]
     title = legend.get_title().get_text()
     legend.remove()
-    columns = 2 if max(map(len, labels), default=0) <= NAME else 1
+    columns = 2 if max(map(len, labels), default=0) <= side_by_side else 1
     broken = [textwrap.fill(label, TITLE) for label in labels]
     place.legend(handles, broken, title=title or None, ncols=columns, **where)
     return LINE * 1.2 * -(-len(labels) // columns)
