@@ -436,10 +436,14 @@ def folded(title: str, shown: Sequence[Shown]) -> Shown:
 
 
 def show_answer(sentences: Sequence[str]) -> Shown:
-    """What a notebook has found, in two or three sentences."""
-    text = " ".join(sentences)
-    page = f'<p class="answer"><b>Answer.</b> {html.escape(text)}</p>'
-    return Shown.text(f"Answer. {text}", f"**Answer.** {markdown_cell(text)}", page)
+    """What a notebook has found; from three sentences on, a list follows the first."""
+    listed = list(sentences[1:]) if len(sentences) > 2 else []
+    text = sentences[0] if listed else " ".join(sentences)
+    page = f"<p><b>Answer.</b> {html.escape(text)}</p>{html_list(listed)}"
+    markdown = f"**Answer.** {markdown_cell(text)}\n\n{markdown_list(listed)}"
+    return Shown.text(
+        f"Answer. {' '.join(sentences)}", markdown, f'<div class="answer">{page}</div>'
+    )
 
 
 def show_summary(rows: Sequence[Sequence[object]], notes: Sequence[str], used: str) -> Shown:

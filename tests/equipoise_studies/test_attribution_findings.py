@@ -297,8 +297,10 @@ def test_words_follow_the_interval(
         cab = Evidence("CAB", (low + high) / 2, low, high, n=8)
         other = found | {"placebo-bias": cab}
         changed = on_models | {"5.3-human": cab, "5.5-human": cab}
-        first, second, third = words.answer(scored, other, biases | {"5.5-human": cab}, changed)
-        assert first.startswith(f"{words.title_of_overview(cab)}. For Qwen 1.5B, CAB is ")
+        biased = biases | {"5.5-human": cab}
+        lead, first, second, third = words.answer(scored, other, biased, changed)
+        assert lead == f"{words.title_of_overview(cab)}."
+        assert first.startswith("For Qwen 1.5B, CAB is ")
         assert f"one author ({where}" in first
         assert distance in second
         assert third.count(of_models) == 2

@@ -317,14 +317,18 @@ def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.Noteb
     drawings = (report / "figures").glob("*.svg")
     figures = _slugs_by_text(path for path in drawings if not path.name.endswith(NARROW_ENDING))
     tables = _slugs_by_text((report / "tables").glob("*.md"))
+    drawn_in = [cell for cell in notebook.cells if "key_figure.show(" in cell.source]
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
+        # The figure beside the answer is drawn further down: that is the code to read.
+        is_opening = "KeyFigure()" in cell.source
+        code_cell = drawn_in[0] if is_opening and drawn_in else cell
         # A page has the caption in its figure, and so not once more behind it.
         cell.outputs = [output for output in cell.outputs if output.get("metadata") != CAPTION]
         for output in cell.outputs:
             if output.get("data"):
-                output["data"] = _shown(cell, output, report, figures, tables)
+                output["data"] = _shown(code_cell, output, report, figures, tables)
     return notebook
 
 

@@ -87,7 +87,8 @@ def answer(
         "are not shown to move citations more",
     )
     return [
-        f"{title_of_overview(farther)}. For {', '.join(models)}, CAB is {_points(one_author)} over "
+        f"{title_of_overview(farther)}.",
+        f"For {', '.join(models)}, CAB is {_points(one_author)} over "
         f"{one_author.n or 0} questions whose passages have one author "
         f"({_reading(one_author, *_ZERO)}), and "
         f"{_points(two_authors)} over {two_authors.n or 0} whose passages have two "

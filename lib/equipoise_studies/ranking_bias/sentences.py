@@ -210,6 +210,22 @@ def _of_lead(lead: Evidence) -> str:
     )
 
 
+def of_fairer(tests: pd.DataFrame, study: Study) -> str:
+    """Whether any ranker is significantly fairer than the baseline (Table 4.1), in one sentence.
+
+    ``tests``: of all rankers that findings are about.
+    """
+    fairer = tests[tests["significant"] & (tests["difference"] > 0)]
+    baseline = study.called(study.baseline)
+    measures = " or ".join(tests["measure"].unique())
+    if fairer.empty:
+        return f"No neural ranker is significantly fairer than {baseline} here, by {measures}."
+    rankers = ", ".join(fairer["run"].unique())
+    return (
+        f"Significantly fairer than {baseline} by {measures}, on one query set at least: {rankers}."
+    )
+
+
 def of_differences(tests: pd.DataFrame, study: Study) -> list[str]:
     """How many rankers are significantly fairer than the baseline, by query set (Table 4.1).
 
