@@ -146,6 +146,10 @@ _WIDTH_IN_PNG = slice(16, 20)
 """Where a PNG says how many pixels wide it is."""
 CAPTION = {"equipoise": "caption"}
 """Metadata of the output that holds the caption of the figure before it."""
+KEY_FIGURE = {"equipoise": "key figure"}
+"""Metadata of a figure that stands beside the answer, though another cell draws it."""
+DRAWN_HERE = {"equipoise": "drawn here"}
+"""Metadata of an output of the cell that draws the key figure."""
 
 
 class ShownFigure(Shown):
@@ -194,10 +198,16 @@ class KeyFigure:
         self._caption.display({"text/plain": ""}, metadata=CAPTION, raw=True)
 
     def show(self, figure: ShownFigure) -> None:
-        """Put the figure there; it may stand further down as well."""
+        """Put the figure there, and say so where it is drawn."""
+        # IPython is not loaded by who measures alone.
+        from IPython.display import display
+
         formats, said = figure._repr_mimebundle_()
-        self._image.update(formats, metadata=said, raw=True)
+        self._image.update(formats, metadata=said | KEY_FIGURE, raw=True)
         self._caption.update(figure.caption, metadata=CAPTION, raw=True)
+        words = {"text/plain": "The figure stands at the top, beside the answer."}
+        # IPython has no types.
+        display(words, metadata=DRAWN_HERE, raw=True)  # type: ignore[no-untyped-call]
 
 
 def _display_handle(name: str) -> Any:

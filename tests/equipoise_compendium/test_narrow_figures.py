@@ -168,10 +168,22 @@ def test_the_figure_of_an_answer_has_its_caption_in_the_notebook(
     monkeypatch.setattr("IPython.core.display_functions.display", displayed)
     place = KeyFigure()
     place.show(report.figure("seen", panels(), "Lines that rise"))
-    (image, _), (caption, mark) = outputs.values()
+    (image, _), (caption, mark), (words, drawn_here) = outputs.values()
     assert "image/png" in image
     assert caption["text/markdown"] == "*Lines that rise*"
     assert mark == CAPTION  # so that the page, which has it in the figure, leaves it out
+    assert words["text/plain"].startswith("The figure stands at the top")
+
+    opening = nbformat.v4.new_code_cell("first_cell")
+    drawing = nbformat.v4.new_code_cell("drawing_cell")
+    for data, metadata in list(outputs.values())[:2]:
+        opening.outputs.append(nbformat.v4.new_output("display_data", data, metadata=metadata))
+    drawing.outputs = [nbformat.v4.new_output("display_data", words, metadata=drawn_here)]
+    nbformat.write(nbformat.v4.new_notebook(cells=[opening, drawing]), report.folder / "book.ipynb")
+    page = markup.body(report.folder)
+    assert page.index("first_cell") < page.index('id="code-seen"') < page.index("drawing_cell")
+    assert 'href="#code-seen"' in page
+    assert "stands at the top" not in page
 
 
 def test_no_narrow_image_comes_from_elsewhere() -> None:

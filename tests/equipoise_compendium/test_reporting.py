@@ -20,7 +20,13 @@ from equipoise_compendium.ledger import STATUSES, Ledger
 from equipoise_compendium.printed import Printed, artefacts, compare, printed_table
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
-from equipoise_compendium.shown import difference_lines, markdown_cell, reason_lines, show_table
+from equipoise_compendium.shown import (
+    difference_lines,
+    markdown_cell,
+    reason_lines,
+    show_answer,
+    show_table,
+)
 from equipoise_compendium.writing import write_csv
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
@@ -394,3 +400,14 @@ def test_no_p_value_is_shown_as_nothing() -> None:
     ][2:]
     assert [row[0] for row in cells] == ["&lt; .0001", "&lt; .0001", "0.0001", "0.5000"]
     assert cells[0][1] == "0.0000"
+
+
+def test_an_answer_of_three_sentences_is_one_and_a_list() -> None:
+    short = show_answer(["It <b>holds</b>.", "Twice."]).formats
+    assert "<p><b>Answer.</b> It &lt;b&gt;holds&lt;/b&gt;. Twice.</p></div>" in short["text/html"]
+    assert "- " not in short["text/markdown"]
+    long = show_answer(["It holds.", "Here <i>.", "There *."]).formats
+    page = "<p><b>Answer.</b> It holds.</p><ul><li>Here &lt;i&gt;.</li><li>There *.</li></ul>"
+    assert page in long["text/html"]
+    assert long["text/markdown"].endswith("- There \\*.\n")
+    assert long["text/plain"] == "Answer. It holds. Here <i>. There *."

@@ -450,6 +450,11 @@ def test_printed_differences_stand_beside_ours() -> None:
         "On QS1 (96 queries) 1 of 2 by NFaiRR (differences -0.020 to +0.005) are significantly "
         "fairer than BM25."
     ]
+    two_sets = pd.concat([tests, fairer.assign(queries="NQ"), fairer.assign(measure="TExFAIR")])
+    assert sentences.of_fairer(two_sets, study) == (
+        "Of 4 comparisons of a neural ranker with BM25 (QS1, NQ), significantly "
+        "1 fairer and 1 less fair by NFaiRR; 1 fairer and 0 less fair by TExFAIR."
+    )
     assert sentences.of_intervals(tests) == "Intervals above zero: 0 of 2; below zero: 1."
     assert sentences.of_named(tests, study) == [
         "DistilBERT-TASB, which the thesis has too, less BM25: NFaiRR on QS1 -0.020 "

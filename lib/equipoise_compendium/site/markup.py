@@ -26,7 +26,7 @@ from traitlets.config import Config
 
 from equipoise_compendium.looks import NARROW_ENDING
 from equipoise_compendium.settings import settings
-from equipoise_compendium.shown import CAPTION
+from equipoise_compendium.shown import CAPTION, DRAWN_HERE, KEY_FIGURE
 from equipoise_compendium.words import plain
 
 
@@ -317,18 +317,24 @@ def _with_files(notebook: nbformat.NotebookNode, report: Path) -> nbformat.Noteb
     drawings = (report / "figures").glob("*.svg")
     figures = _slugs_by_text(path for path in drawings if not path.name.endswith(NARROW_ENDING))
     tables = _slugs_by_text((report / "tables").glob("*.md"))
-    drawn_in = [cell for cell in notebook.cells if "key_figure.show(" in cell.source]
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        # The figure beside the answer is drawn further down: that is the code to read.
-        is_opening = "KeyFigure()" in cell.source
-        code_cell = drawn_in[0] if is_opening and drawn_in else cell
+    code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    # The figure beside the answer is drawn further down: there is the code to read.
+    draws_key_figure = None
+    for cell in code_cells:
+        if any(output.get("metadata") == DRAWN_HERE for output in cell.outputs):
+            draws_key_figure = cell
+    for cell in code_cells:
         # A page has the caption in its figure, and so not once more behind it.
-        cell.outputs = [output for output in cell.outputs if output.get("metadata") != CAPTION]
+        cell.outputs = [
+            output for output in cell.outputs if output.get("metadata") not in (CAPTION, DRAWN_HERE)
+        ]
         for output in cell.outputs:
+            is_key_figure = KEY_FIGURE.items() <= output.get("metadata", {}).items()
+            drawn_by = cell
+            if is_key_figure and draws_key_figure is not None:
+                drawn_by = draws_key_figure
             if output.get("data"):
-                output["data"] = _shown(code_cell, output, report, figures, tables)
+                output["data"] = _shown(drawn_by, output, report, figures, tables)
     return notebook
 
 

@@ -211,18 +211,20 @@ def _of_lead(lead: Evidence) -> str:
 
 
 def of_fairer(tests: pd.DataFrame, study: Study) -> str:
-    """Whether any ranker is significantly fairer than the baseline (Table 4.1), in one sentence.
+    """How often a ranker is significantly fairer or less fair than the baseline (Table 4.1).
 
-    ``tests``: of all rankers that findings are about.
+    ``tests``: of all rankers that findings are about, on all query sets.
     """
-    fairer = tests[tests["significant"] & (tests["difference"] > 0)]
-    baseline = study.called(study.baseline)
-    measures = " or ".join(tests["measure"].unique())
-    if fairer.empty:
-        return f"No neural ranker is significantly fairer than {baseline} here, by {measures}."
-    rankers = ", ".join(fairer["run"].unique())
+    counts = []
+    for measure, rows in tests.groupby("measure", sort=False):
+        fairer = rows["significant"] & (rows["difference"] > 0)
+        less_fair = rows["significant"] & (rows["difference"] < 0)
+        counts.append(f"{fairer.sum()} fairer and {less_fair.sum()} less fair by {measure}")
+    rankers_by_set = tests[["queries", "run"]].drop_duplicates()
+    sets = ", ".join(tests["queries"].unique())
     return (
-        f"Significantly fairer than {baseline} by {measures}, on one query set at least: {rankers}."
+        f"Of {len(rankers_by_set)} comparisons of a neural ranker with "
+        f"{study.called(study.baseline)} ({sets}), significantly {'; '.join(counts)}."
     )
 
 
