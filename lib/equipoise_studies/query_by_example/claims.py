@@ -762,7 +762,7 @@ def answer(study: Study, values: pd.DataFrame, findings: Mapping[str, Evidence])
             f"{small}, that is {_interval(lead)}, over {lead.n:,} papers."
         )
     if study.stands_for == "replica":
-        sentences.append("What the thesis finds of its own rankers, these cannot test.")
+        sentences.append("The rankers here cannot test what the thesis finds of its own.")
     if "2.3-together" in findings:
         sentences.append(
             "Mixing BM25 with TILDE or TILDEv2 changes MAP by "

@@ -185,12 +185,8 @@ def of_two_verdicts(table: pd.DataFrame, leads: Mapping[str, Evidence]) -> list[
         if neutral == balanced:
             sentences.append(f"On {label} {neutral} has the highest mean of both measures.")
             continue
-        most_neutral = scores.loc[neutral]
-        most_balanced = scores.loc[balanced]
         sentences.append(
-            f"On {label} {neutral} has the highest NFaiRR ({most_neutral['NFaiRR']:.3f}; TExFAIR "
-            f"{most_neutral['TExFAIR']:.3f}) and {balanced} the highest TExFAIR "
-            f"({most_balanced['TExFAIR']:.3f}; NFaiRR {most_balanced['NFaiRR']:.3f}); "
+            f"On {label} {neutral} has the highest NFaiRR and {balanced} the highest TExFAIR; "
             f"{_of_lead(lead)}."
         )
     return sentences
@@ -201,13 +197,10 @@ def _of_lead(lead: Evidence) -> str:
     if lead.estimate is None:
         return f"nothing follows from that, since {lead.reason}"
     # only a lead whose whole interval is above 0 shows a choice
-    verdict = "so they are not shown to choose different rankers"
+    verdict = "not shown to be more than chance"
     if lead.low is not None and lead.low > 0:
-        verdict = "so the two measures choose different rankers"
-    return (
-        "the smaller of the two leads, less what chance gives, is "
-        f"{_with_interval(lead, 3)}, {verdict}"
-    )
+        verdict = "so the measures do choose different rankers"
+    return f"the smaller of their leads, less chance, is {_with_interval(lead, 3)}, {verdict}"
 
 
 def of_fairer(tests: pd.DataFrame, study: Study) -> str:
@@ -228,32 +221,20 @@ def of_fairer(tests: pd.DataFrame, study: Study) -> str:
     )
 
 
-def of_differences(tests: pd.DataFrame, study: Study) -> list[str]:
-    """How many rankers are significantly fairer than the baseline, by query set (Table 4.1).
+def of_differences(tests: pd.DataFrame, study: Study) -> str:
+    """How far the rankers differ from the baseline, by query set (Table 4.1).
 
-    ``tests``: of all rankers that findings are about.
+    ``tests``: of all rankers that findings are about, on all query sets.
     """
-    sentences = []
+    by_set = []
     for label, of_set in tests.groupby("queries", sort=False):
-        counts = []
-        gaps = []
+        ranges = []
         for measure, rows in of_set.groupby("measure", sort=False):
             differences = rows["difference"]
-            fairer = rows["significant"] & (differences > 0)
-            gap = f"differences {differences.min():+.3f} to {differences.max():+.3f}"
-            counts.append(f"{fairer.sum()} of {len(rows)} by {measure} ({gap})")
-            gaps.append(f"{measure} ({gap})")
-        are_fairer = f"{' and '.join(counts)} are"
-        by_measures = ""
-        if not (of_set["significant"] & (of_set["difference"] > 0)).any():
-            are_fairer = f"none of {of_set['run'].nunique()} neural rankers is"
-            by_measures = f" by {' or '.join(gaps)}"
-        units = of_set["units"].iloc[0]
-        sentences.append(
-            f"On {label} ({units:,} queries) {are_fairer} significantly fairer than "
-            f"{study.called(study.baseline)}{by_measures}."
-        )
-    return sentences
+            ranges.append(f"{measure} {differences.min():+.3f} to {differences.max():+.3f}")
+        size = f"{of_set['units'].iloc[0]:,} queries, {of_set['run'].nunique()} rankers"
+        by_set.append(f"on {label} ({size}) {', '.join(ranges)}")
+    return f"Neural rankers less {study.called(study.baseline)}: {'; '.join(by_set)}."
 
 
 def of_intervals(tests: pd.DataFrame) -> str:
