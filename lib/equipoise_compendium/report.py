@@ -57,6 +57,8 @@ from equipoise_compendium.writing import write_csv
 
 Basis = Literal["recomputed", "derived", "replica"]
 """What an artefact was made from: the study's data, other printed numbers, other data."""
+DEFAULTS_ONLY = "The text describes the default parameters."
+"""What a variant shows in place of prose, which people wrote for the default parameters."""
 
 
 def _slug(name: str) -> str:
@@ -101,6 +103,15 @@ class Report:
         # by artefact, which another notebook reports: claims of ours
         self._claims_beyond: dict[str, list[dict[str, Any]]] = {}
         plots.use_style(_colours())
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether the parameters are other than the usual ones; then text is not asserted.
+
+        A cell that makes a qualitative statement asserts it:
+        ``assert report.is_variant or difference > 0``.
+        """
+        return bool(self._variant)
 
     def table(
         self,
@@ -239,7 +250,8 @@ class Report:
                 f"{artefact} has not been reported yet, so nothing can be claimed on it"
             )
         if self._variant:
-            return self.say(f"{record['statement']}: not judged with {self._variant}.")
+            text = f"{record['statement']}: not judged with {self._variant}."
+            return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
         if is_reported:
             self._records[artefact]["claims"].append(record)
         else:
@@ -247,8 +259,11 @@ class Report:
         return show_claim(record)
 
     def say(self, *sentences: str) -> Shown:
-        """Prose generated from values, as a paragraph; nothing in it is markup."""
-        text = " ".join(sentences)
+        """Prose with computed values, as a paragraph; nothing in it is markup.
+
+        A variant shows one line in its place.
+        """
+        text = DEFAULTS_ONLY if self._variant else " ".join(sentences)
         return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
 
     def answer(self, *sentences: str) -> None:
@@ -258,11 +273,11 @@ class Report:
         """
         from IPython.display import DisplayHandle
 
-        self._answer = list(sentences)
+        self._answer = [DEFAULTS_ONLY] if sentences and self._variant else list(sentences)
         # IPython has no types.
         handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]
         if sentences:
-            handle.update(show_answer(sentences))
+            handle.update(show_answer(self._answer))
         else:
             handle.display(show_answer(["It is computed below."]))
 
