@@ -22,10 +22,12 @@ from equipoise_cli import (
     new,
     orders,
     reports,
+    score_attribution,  # noqa: F401 - it adds to score
     score_cases,  # noqa: F401 - it adds to score
     score_citations,  # noqa: F401 - it adds to score
     score_lists,  # noqa: F401 - it adds to score
     score_overlap,  # noqa: F401 - it adds to score
+    score_ranking_bias,  # noqa: F401 - it adds to score
     study,
 )
 from equipoise_cli.declared import CommandGroup
