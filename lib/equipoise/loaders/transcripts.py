@@ -266,8 +266,8 @@ class _Reader:
             length = "1"
         entity = " ".join(notes.pop("ENTITY", (0, ""))[1].split())
         # What is left in the notes are memberships.
-        for name, attribute_set in self.attributes.items():
-            if level and name not in notes and not attribute_set.parts:
+        for name in self.attributes:
+            if level and name not in notes:
                 expected = f"#{name}: (...) behind a relevant entity"
                 self.wrong(line.number, name, "no memberships", expected)
         memberships = {name: self.memberships(name, *notes[name]) for name in notes}
