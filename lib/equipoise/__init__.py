@@ -38,8 +38,7 @@ _FRONT_DOOR = {
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "coverage": "Unseen",
     "problems": "InputError Problem",
-    "statistics": "bootstrap_interval compare_pairs compare_systems corrected correlations"
-    " discriminative_power leaderboard topic_set_size",
+    "statistics": "bootstrap_interval compare_pairs compare_systems corrected leaderboard",
     "tidy": "tidy_memberships tidy_qrels tidy_runs tidy_scores",
 }
 _MODULE_OF = {}

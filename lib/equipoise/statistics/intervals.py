@@ -14,23 +14,8 @@ from equipoise.arrays import Floats, Integers
 _BATCH = 2**21  # numbers that resampling holds at once
 
 
-_LARGEST = 1e100
-"""Squares of larger numbers, and their sums, are none that a computer has."""
-
-
-def refuse_large(values: ArrayLike, what: str) -> None:
-    """Refuse numbers of which variances would overflow; ``what`` says what they are."""
-    sizes = np.abs(np.asarray(values, dtype=np.float64))
-    largest = sizes.max(initial=0.0, where=~np.isnan(sizes))
-    if largest > _LARGEST:
-        raise ValueError(
-            f"{what}: found {largest:g}, wanted numbers up to {_LARGEST:g}; divide them, or leave"
-            " out what stands for nothing"
-        )
-
-
 def finite(values: ArrayLike, what: str) -> Floats:
-    """The values as floats; NaN, infinity and what would become it are refused; what they are."""
+    """Return the values as floats; raise ValueError on NaN and infinity."""
     array = np.asarray(values, dtype=np.float64)
     places = np.flatnonzero(~np.isfinite(array))
     if len(places):
@@ -38,7 +23,6 @@ def finite(values: ArrayLike, what: str) -> Floats:
             f"{what}: {len(places)} not finite (the first at place {places[0]}); "
             "leave out or judge them"
         )
-    refuse_large(array, what)
     return array
 
 
