@@ -25,7 +25,7 @@ from equipoise_cli.shared import (
 )
 
 GFRC2 = "equipoise.measures.gfrc2.gfrc2"
-GFRC_OPTIONS = ("patience", "ordinal", "nominal", "duplicates", "gains", "max_level")
+GFRC_OPTIONS = ("patience", "ordinal", "nominal", "duplicates", "gains")
 """What both measures of a path take."""
 INTERVALS = table("table of intervals", ("measure", "value", "low", "high"))
 TESTS = table("table of tests", ("a", "b", "p"))

@@ -38,7 +38,6 @@ from equipoise.nuggets import NuggetTable
 from equipoise.options import (
     Duplicates,
     Gains,
-    MaxLevel,
     Nominal,
     Ordinal,
     Patience,
@@ -47,12 +46,12 @@ from equipoise.options import (
 
 _FAMILY = "Conversations: GFRC and GFRC2"
 declared = partial(measure, family=_FAMILY, range="0 to 1", ideal="1", direction="higher is better")
-GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+GAINS = {1: 0.5, 2: 1.0}
 """L1 and L2 as gfrc has them."""
 
 
 @checked
-def gain_values(levels: ArrayLike, gains: Gains = GAINS, max_level: MaxLevel = 2) -> Floats:
+def gain_values(levels: ArrayLike, gains: Gains = GAINS) -> Floats:
     r"""Gain of each nugget from its relevance level.
 
     .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
@@ -61,8 +60,6 @@ def gain_values(levels: ArrayLike, gains: Gains = GAINS, max_level: MaxLevel = 2
     L2 is 0.75).
     """
     level = np.asarray(levels, dtype=np.int64)
-    if isinstance(gains, str):
-        gains = {number: (2**number - 1) / 2**max_level for number in range(1, max_level + 1)}
     without_gain = sorted(set(np.unique(level).tolist()) - set(gains) - {0})
     if without_gain:
         raise ValueError(
@@ -234,7 +231,6 @@ def gfrc(
     *,
     patience: Patience = 1250,
     gains: Gains = GAINS,
-    max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
     distribution: options.Distribution = "independent",
     empty_turns: options.EmptyTurns = "ignore",
@@ -315,7 +311,7 @@ def gfrc(
     n_conversations = len(nuggets.conversations)
     rows = _rows_that_count(nuggets, duplicates, beyond_patience, patience)
     conversation, turn, end = nuggets.conversation[rows], nuggets.turn[rows], nuggets.end[rows]
-    gain = gain_values(nuggets.level[rows], gains, max_level)
+    gain = gain_values(nuggets.level[rows], gains)
     r = relevance(end, gain, conversation, n_conversations, patience, position_weight)
 
     # Turns with relevant nuggets, each with its weight; the others are empty.
@@ -386,7 +382,6 @@ def nugget_scores(
     *,
     patience: Patience = 1250,
     gains: Gains = GAINS,
-    max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
     duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
@@ -397,7 +392,7 @@ def nugget_scores(
     """
     rows = np.flatnonzero(nuggets.relevant(duplicates))
     weight = nugget_weights(nuggets.end[rows], patience, position_weight)
-    gain = gain_values(nuggets.level[rows], gains, max_level)
+    gain = gain_values(nuggets.level[rows], gains)
     scores = {
         "wc": nuggets.end[rows],
         "nugget": nuggets.names[rows],

@@ -33,7 +33,7 @@ from equipoise.measures.group_fairness import (
 )
 from equipoise.measures.stop_models import UTILITIES, Model, Places, leaving
 from equipoise.nuggets import NuggetTable
-from equipoise.options import Duplicates, Gains, MaxLevel, Nominal, Ordinal, Patience, Weights
+from equipoise.options import Duplicates, Gains, Nominal, Ordinal, Patience, Weights
 from equipoise.problems import listed
 
 
@@ -135,8 +135,7 @@ def gfrc2(
     stop_model: options.StopModel = "words",
     utility: options.Utility = "gnp",
     unserved: options.Unserved | None = None,
-    gains: Gains = "exponential",
-    max_level: MaxLevel = 2,
+    gains: Gains = options.EXPONENTIAL_GAINS,
     by_group: options.ByGroup = False,
 ) -> pd.DataFrame:
     r"""EGNP, EGF and GFRC2 of every conversation: expected utility, group fairness, experience.
@@ -194,7 +193,7 @@ def gfrc2(
     unknown = set(unserved_experience) - set(shares)
     if unknown:
         raise ValueError(f"unserved names {listed(unknown)}; there are {listed(shares)}")
-    at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
+    at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains)
     clusters = _clusters(at, stop_model, utility)
     probability = clusters["probability"]
     conversation, n_conversations = nuggets.conversation[at.rows], len(nuggets.conversations)
@@ -238,8 +237,7 @@ def user_clusters(
     duplicates: Duplicates = "nonrelevant",
     stop_model: options.StopModel = "words",
     utility: options.Utility = "gnp",
-    gains: Gains = "exponential",
-    max_level: MaxLevel = 2,
+    gains: Gains = options.EXPONENTIAL_GAINS,
 ) -> pd.DataFrame:
     r"""The user clusters of every conversation, as in gfrc2's Tables 1 and 2.
 
@@ -250,7 +248,7 @@ def user_clusters(
     of each group and ``DistrSim SET`` for each attribute set, and Experience. gfrc2 Eqs. 12 to 18.
     """
     shares = weight_shares(weights, [UTILITY, *attributes])
-    at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
+    at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains)
     clusters = _clusters(at, stop_model, utility)
     table = nuggets.places(at.rows).assign(wc=nuggets.end[at.rows], **clusters)
     # The weights sum to 1, so that an experience lies between 0 and 1 as its parts do.

@@ -38,14 +38,13 @@ from equipoise.options import Gains
 class Places:
     """The relevant nuggets of conversations, where users may leave: rows of a nugget table.
 
-    ``patience`` is L, ``gains`` and ``max_level`` are as in `gain_values`.
+    ``patience`` is L, ``gains`` is as in `gain_values`.
     """
 
     nuggets: NuggetTable
     rows: NDArray[np.intp]
     patience: float
     gains: Gains
-    max_level: int
 
     @cached_property
     def first(self) -> NDArray[np.intp]:
@@ -65,7 +64,7 @@ class Places:
     @property
     def gain(self) -> Floats:
         """Gain of each nugget, shaped (places,)."""
-        return gain_values(self.nuggets.level[self.rows], self.gains, self.max_level)
+        return gain_values(self.nuggets.level[self.rows], self.gains)
 
     def of_each(self, values: NDArray[Any]) -> NDArray[Any]:
         """The value of its conversation for each place; ``values`` in the order of ``first``."""
