@@ -19,7 +19,7 @@ from equipoise_cli.tables import FORMATS, Marked, Table, axes, check_figure, dra
 if TYPE_CHECKING:
     import pandas as pd
 
-    from equipoise.declare import Direction
+    from equipoise.options import Direction
     from equipoise.statistics import Comparison
 
     Comparisons = Mapping[str, Comparison]
@@ -172,7 +172,7 @@ def _compared(
     scores: pd.DataFrame, measures: Sequence[str], options: Mapping[str, Any]
 ) -> dict[str, Comparison]:
     """Return a comparison for each measure, and of several for each attribute set, by name."""
-    from equipoise.problems import listed
+    from equipoise.errors import listed
     from equipoise.statistics.compare import compare_systems, scores_of
 
     chosen = scores_of(scores, measures)
@@ -195,7 +195,7 @@ def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Dir
     """Return the better direction of each measure, as declared or chosen."""
     from equipoise import catalogue
     from equipoise.measures.citations import MEASURES as CITATION_MEASURES
-    from equipoise.problems import listed
+    from equipoise.errors import listed
 
     measures = {comparison.measure for comparison in comparisons.values()}
     unknown = sorted(set(lower) - measures)
@@ -350,7 +350,7 @@ def _meaning(
     name: str, comparisons: Comparisons, directions: Directions, options: Mapping[str, Any]
 ) -> str:
     """Describe a table: its content, and how to read its intervals and p."""
-    from equipoise.problems import listed
+    from equipoise.errors import listed
 
     percent = f"{options['level']:.0%}"
     measures = listed(comparisons, 3)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from equipoise.problems import listed, plain, shown
+from equipoise.errors import listed, plain, shown
 
 FAILED = 3
 """The status with which a command ends where a condition holds; 2 is that of rejected input."""

@@ -45,7 +45,7 @@ class Table:
 
 
 def _plain(text: str) -> str:
-    from equipoise.problems import plain
+    from equipoise.errors import plain
 
     return plain(text)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import single_precision
-from equipoise.declare import checked
+from equipoise.options import checked
 from equipoise.measures.tied_scores import orders_of_ties, tied_spans
 from equipoise.options import TiedScores
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.coverage import Seen, judge, of_runs
-from equipoise.declare import measure
+from equipoise.options import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import linked_spans, orders_of_ties
 from equipoise.options import Depth, LeastSeen, RankPersistence, TiedScores

@@ -39,12 +39,12 @@ from scipy import sparse
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, normalised, ratio, starts
 from equipoise.coverage import Seen, Unseen, first, judge, of_runs
-from equipoise.declare import checked, measure
+from equipoise.options import checked, measure
 from equipoise.divergences import DIVERGENCES
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import mean_of_ties, orders_of_ties
 from equipoise.options import Cutoffs, Proportional, Shares, Threshold, Tokens, Undefined
-from equipoise.problems import listed, refuse_twice
+from equipoise.errors import listed, refuse_twice
 from equipoise.tidy import tidy_runs
 
 _declared = partial(measure, family="Ranked lists: bias in their terms")

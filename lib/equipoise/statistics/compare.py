@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, ratio
-from equipoise.declare import Direction, checked
+from equipoise.options import Direction, checked
 from equipoise.options import (
     Correction,
     Level,
@@ -21,7 +21,7 @@ from equipoise.options import (
     Seed,
     Unpaired,
 )
-from equipoise.problems import listed, need_columns
+from equipoise.errors import listed, need_columns
 from equipoise.statistics.intervals import batches, bootstrap_intervals, percentile_interval
 from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
 from equipoise.tidy import tidy_scores

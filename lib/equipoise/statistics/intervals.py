@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -132,11 +133,39 @@ def resampled(
 def units_to_decide(
     n: int, low: float, high: float, gap: float, *, level: float = 0.95, power: float = 0.8
 ) -> int:
-    """Units with which a study tells an effect from an edge, ``gap`` away, with this power.
+    """Return the units that distinguish an effect from a bound ``gap`` away, with this power.
 
-    ``low, high``: an interval at the level from n units; it is taken to shrink with the root of the
-    units.
+    ``low, high``: an interval at the level from n units; its width is taken to shrink with the root
+    of the units.
     """
     sides = stats.norm.ppf((1 + level) / 2)
     error = (high - low) / (2 * sides)
     return math.ceil(n * ((sides + stats.norm.ppf(power)) * error / gap) ** 2)
+
+
+def verdict(
+    row: Mapping[Hashable, Any],
+    difference: float,
+    level: float,
+    outcomes: tuple[str, str],
+    unit: str = "points",
+) -> str:
+    """Return the sentence on a difference: its interval decides, or the units that would.
+
+    ``row``: ``value, low, high, count``. ``outcomes``: where the interval is above 0, and below.
+    """
+    # 0.0 is added so that no number reads -0.0
+    value, low, high = (100 * row[name] + 0.0 for name in ("value", "low", "high"))
+    interval = f" [{low:.1f}, {high:.1f}]" if low <= high else ""
+    sentence = f"{value:+.1f} {unit}{interval}, n = {row['count']}: "
+    if low > 0:
+        return sentence + outcomes[0]
+    if high < 0:
+        return sentence + outcomes[1]
+    if not low < high:
+        return f"{sentence}undecided; equal scores do not tell how many questions it would take"
+    needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
+    return (
+        f"{sentence}undecided; 80 % power for {100 * difference:g} points needs"
+        f" n = {max(needed, 2):,}"
+    )
