@@ -23,7 +23,6 @@ from equipoise_cli import (
     orders,
     reports,
     score_attribution,  # noqa: F401 - it adds to score
-    score_cases,  # noqa: F401 - it adds to score
     score_citations,  # noqa: F401 - it adds to score
     score_lists,  # noqa: F401 - it adds to score
     score_overlap,  # noqa: F401 - it adds to score
