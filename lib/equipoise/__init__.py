@@ -33,10 +33,11 @@ _FRONT_DOOR = {
     "measures.gfrc2": "gfrc2 user_clusters",
     "measures.orders": "preference ranking_stability",
     "measures.rank_overlap": "crbo rbo",
-    "measures.ranking_bias": "TermGroups awrf count_terms fairr nfairr score_ranking_bias ted texfair",
+    "measures.ranking_bias": "TermGroups awrf count_terms fairr nfairr score_ranking_bias ted"
+    " texfair",
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "coverage": "Unseen",
-    "problems": "InputError Problem",
+    "errors": "InputError Problem",
     "statistics": "bootstrap_interval compare_pairs compare_systems corrected leaderboard",
     "tidy": "tidy_memberships tidy_qrels tidy_runs tidy_scores",
 }

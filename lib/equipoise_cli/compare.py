@@ -34,9 +34,7 @@ _TABLE = Kind("table", lambda path: path.suffix.lower() in (".csv", ".md", ".tex
     epilog=samples("SCORES"),
 )
 @click.argument("scores", type=FILE, nargs=-1, required=True)
-@click.option(
-    "-o", "--output", type=TARGET, help="File to write the tables to.  [standard output]"
-)
+@click.option("-o", "--output", type=TARGET, help="File to write the tables to.  [standard output]")
 @FORCE
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="table", help="Format of the tables."
@@ -194,8 +192,8 @@ def _compared(
 def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Direction]:
     """Return the better direction of each measure, as declared or chosen."""
     from equipoise import catalogue
-    from equipoise.measures.citations import MEASURES as CITATION_MEASURES
     from equipoise.errors import listed
+    from equipoise.measures.citations import MEASURES as CITATION_MEASURES
 
     measures = {comparison.measure for comparison in comparisons.values()}
     unknown = sorted(set(lower) - measures)

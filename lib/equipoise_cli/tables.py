@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,8 +117,8 @@ def as_text(table: Table, form: str) -> str:
     if form == "html":
         return str(styler.to_html(uuid="scores", cell_ids=False))
     alignment = "".join(
-        "r" if len(rows) and isinstance(rows[name].iloc[0], (int, float, Marked)) else "l"
-        for name in rows.columns
+        "r" if len(values) and isinstance(values.iloc[0], (Number, Marked)) else "l"
+        for _, values in rows.items()
     )
     return str(
         styler.to_latex(column_format=alignment, hrules=True, label=table.label, position="t")

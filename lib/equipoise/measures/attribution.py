@@ -258,7 +258,9 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
             kept.append(place)
             rows.append((number, number in relevant_documents, citation.get("probability")))
     if n_other:
-        message = f"{n_other} of {n_other + len(rows)} citations with a probability name no document"
+        message = (
+            f"{n_other} of {n_other + len(rows)} citations with a probability name no document"
+        )
         warnings.warn(f"{message} that was shown: left out of AC", Note, 3)
     others = answers.drop(columns=["relevant", "citations", "answer", "gold"], errors="ignore")
     cited_rows = pd.DataFrame(rows, columns=["document", "relevant", "probability"])
@@ -531,8 +533,8 @@ def _tests(gaps: Floats, seed: int, resamples: int) -> tuple[float, float, float
     _, _, t, p = paired_t(gaps[:, np.newaxis])
     # Exchanging equal scores changes nothing: without them more tests are exact.
     changed = gaps[gaps != 0]
-    p_permutation = 1.0
-    if len(changed):
+    p_permutation = 1.0  # also of one difference, whose two signs are equally extreme
+    if len(changed) > 1:
         rng = np.random.default_rng(seed)
         p_permutation = float(exchanged(changed[:, np.newaxis], rng, resamples)[0])
     return float(t[0]), float(p[0]), p_permutation
@@ -591,7 +593,8 @@ def bias_table(
         group = dict(zip([*by, *AUTHORS_OF], key, strict=True))
         is_one_author = group["relevant_author"] == group["nonrelevant_author"]
         for measure in measures:
-            wide = answers.pivot(index="question", columns="mode", values=measure).sort_index()
+            wide = answers.pivot(index="question", columns="mode", values=measure)  # noqa: PD010
+            wide = wide.sort_index()
             for quantity, mode, against in _OF_ONE_AUTHOR if is_one_author else _OF_TWO_AUTHORS:
                 if not {mode, against} <= set(wide.columns):
                     continue
@@ -812,7 +815,7 @@ def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.D
 def bias_rows(scores: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Return the rows of CAB of `score_attribution`, with a name in the column ``what``."""
     rows = scores[scores["measure"].str.startswith("CAB-")].reset_index(drop=True)
-    varying = [name for name in (*by, *AUTHORS_OF) if rows[name].nunique() > 1]
+    varying = [name for name in (*by, *AUTHORS_OF) if len(set(rows[name])) > 1]
     labels = []
     for row in rows.to_dict("records"):
         words = []

@@ -179,7 +179,9 @@ def in_brackets(texts: Sequence[str], style: str) -> list[str]:
         raise ValueError(f"citation_style must be a regular expression: {error}") from None
 
     def marked(mark: re.Match[str]) -> str:
-        numbers = re.findall(r"[0-9]+(?:\s*[-–—]\s*[0-9]+)?", mark[1] if mark.re.groups else mark[0])
+        numbers = re.findall(
+            r"[0-9]+(?:\s*[-–—]\s*[0-9]+)?", mark[1] if mark.re.groups else mark[0]
+        )
         return f"\x02{', '.join(numbers)}\x03" if numbers else mark[0]
 
     bracketed = []

@@ -23,10 +23,9 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.coverage import Seen, judge, of_runs
-from equipoise.options import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import linked_spans, orders_of_ties
-from equipoise.options import Depth, LeastSeen, RankPersistence, TiedScores
+from equipoise.options import Depth, LeastSeen, RankPersistence, TiedScores, measure
 from equipoise.tidy import tidy_runs
 
 _declared = partial(
@@ -280,9 +279,7 @@ def crbo(
     values = rbo(lists[0][:, :depth], lists[1][:, :depth], p)
     if is_expected:
         spans = [spans_by_rank(table) for table in tables]
-        is_tied = np.logical_or(
-            *((first < last)[:, :depth].any(axis=1) for first, last in spans)
-        )
+        is_tied = np.logical_or(*((first < last)[:, :depth].any(axis=1) for first, last in spans))
         for pair in np.flatnonzero(is_tied):
             ranked = lists[0][pair], lists[1][pair]
             first_ranks = spans[0][0][pair], spans[1][0][pair]

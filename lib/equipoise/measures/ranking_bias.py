@@ -39,12 +39,20 @@ from scipy import sparse
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, normalised, ratio, starts
 from equipoise.coverage import Seen, Unseen, first, judge, of_runs
-from equipoise.options import checked, measure
 from equipoise.divergences import DIVERGENCES
+from equipoise.errors import listed, refuse_twice
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import mean_of_ties, orders_of_ties
-from equipoise.options import Cutoffs, Proportional, Shares, Threshold, Tokens, Undefined
-from equipoise.errors import listed, refuse_twice
+from equipoise.options import (
+    Cutoffs,
+    Proportional,
+    Shares,
+    Threshold,
+    Tokens,
+    Undefined,
+    checked,
+    measure,
+)
 from equipoise.tidy import tidy_runs
 
 _declared = partial(measure, family="Ranked lists: bias in their terms")
@@ -318,9 +326,7 @@ def neutrality(
 
 
 @_neutral("FaiRR", range="from 0, no bound", ideal="IFaiRR")
-def fairr(
-    neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None
-) -> Floats:
+def fairr(neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None) -> Floats:
     r"""Measure the fairness of the retrieved results: neutrality discounted by rank.
 
     .. math:: FaiRR(q, k) = \sum_{r=1}^{\min(k, n)} \frac{\omega(d_q^r)}{\log_2(r + 1)}
@@ -371,8 +377,8 @@ def ideal_fairr(
         \quad \omega_{(1)} \ge \omega_{(2)} \ge \dots
 
     ``neutralities`` (shaped (..., background)): :math:`\omega` of the documents of the background
-    set S, in any order. ``present``: as in `fairr`. thesis Eq. 4.3 has IFaiRR without k; its program
-    cuts at min(k, \|S\|), as here.
+    set S, in any order. ``present``: as in `fairr`. thesis Eq. 4.3 has IFaiRR without k; its
+    program cuts at min(k, \|S\|), as here.
     """
     omega = np.asarray(neutralities, dtype=np.float64)
     candidates = np.where(_is_present(present, omega.shape), omega, -np.inf)
@@ -760,9 +766,7 @@ def _terms_seen(counts: TermCounts, groups: TermGroups) -> Seen:
         warnings.warn(message, Unseen, stacklevel=3)
     needed = f"an occurrence in {n_texts:,} texts ({', '.join(by_group)})"
     examples = first(np.array(groups.terms)[~occurs])
-    return Seen(
-        "the terms", "terms", needed, int(occurs.sum()), len(occurs), examples, asked=False
-    )
+    return Seen("the terms", "terms", needed, int(occurs.sum()), len(occurs), examples, asked=False)
 
 
 def _shares_with_text(

@@ -11,17 +11,18 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, ratio
-from equipoise.options import Direction, checked
+from equipoise.errors import listed, need_columns
 from equipoise.options import (
     Correction,
+    Direction,
     Level,
     MeanIntervals,
     PairedTest,
     Resamples,
     Seed,
     Unpaired,
+    checked,
 )
-from equipoise.errors import listed, need_columns
 from equipoise.statistics.intervals import batches, bootstrap_intervals, percentile_interval
 from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
 from equipoise.tidy import tidy_scores

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats, Integers
-from equipoise.options import checked
-from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired
 from equipoise.errors import Note, listed, need_columns
+from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired, checked
 from equipoise.statistics.intervals import batches
 
 # Statistics of two resamples that differ by no more, relatively, are equal: sums are rounded.
