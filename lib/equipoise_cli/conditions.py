@@ -38,26 +38,33 @@ class Condition(NamedTuple):
         return bool(_IS_BEYOND[self.sign](value, self.bound))
 
 
+def read_condition(text: str) -> Condition:
+    """Read ``MEASURE>NUMBER`` or ``MEASURE[LABEL]>NUMBER``, with > or >= or < or <=.
+
+    >>> condition = read_condition("GF-NMD [SIZE] < 0.3")
+    >>> condition.measure, condition.label, condition.sign, condition.bound
+    ('GF-NMD', 'SIZE', '<', 0.3)
+    """
+    from equipoise.readers import number
+
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise ValueError(
+            f"must be a measure, one of > >= < <=, and a number, such as 'CAB-precision>0.05' or"
+            f" 'GF-NMD[SIZE]<0.3' for one run or attribute, got {shown(text)}"
+        )
+    label = match["label"] or ""
+    return Condition(text, match["measure"].strip(), label, match["sign"], number(match["bound"]))
+
+
 class _ConditionType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "condition"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read ``MEASURE>NUMBER`` or ``MEASURE[LABEL]>NUMBER``, with > or >= or < or <=."""
-        match = _CONDITION.fullmatch(value)
         try:
-            if match is None:
-                raise ValueError
-            bound = float(match["bound"])
-        except ValueError:
-            self.fail(
-                f"got {shown(value)}; expected a measure, one of > >= < <=, and a number, such as"
-                " 'CAB-precision>0.05' or 'GF-NMD[SIZE]<0.3' for one run or attribute",
-                param,
-                ctx,
-            )
-        return Condition(
-            value, match["measure"].strip(), match["label"] or "", match["sign"], bound
-        )
+            return read_condition(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 _FAIL_IF = click.option(
@@ -82,7 +89,7 @@ def fails_on_conditions(command: Callable[..., Any]) -> Callable[..., None]:
     def judged(*args: Any, conditions: Sequence[Condition], **options: Any) -> None:
         scores = command(*args, **options)
         if conditions:
-            _judge(scores, conditions)
+            judge(scores, conditions)
 
     return judged
 
@@ -154,7 +161,7 @@ def _judged(
     return "passed", f"{interval} is not beyond {condition.bound:g}"
 
 
-def _judge(scores: Any, conditions: Sequence[Condition]) -> None:
+def judge(scores: Any, conditions: Sequence[Condition]) -> None:
     """Report each condition on standard error, and end with status `FAILED` where one holds."""
     means, labels = _means(scores)
     rows_of_conditions = [_rows_of(condition, means, labels) for condition in conditions]

@@ -228,7 +228,8 @@ def score_answers(
                 "exact_match": float(exact_match(text, gold)) if _is_list(gold) else np.nan,
             }
         )
-    return answers.join(pd.DataFrame(rows, index=answers.index))
+    columns_of_scores = ["precision", "recall", *MEANS[3:], *TOTALS[1:], "uncited", "exact_match"]
+    return answers.join(pd.DataFrame(rows, index=answers.index, columns=columns_of_scores))
 
 
 def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
