@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise_cli.conditions import fails_on_conditions, refuse_conditions
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import CommandGroup, Declared, DeclaredCommand
-from equipoise_cli.outputs import CLUSTERS, FACTORS, FOLDER, SCORES, refuse_outputs
+from equipoise_cli.outputs import CLUSTERS, FACTORS, SCORES, refuse_outputs
 from equipoise_cli.shared import (
     CLUSTER,
     FILE,
@@ -27,7 +27,6 @@ from equipoise_cli.shared import (
 if TYPE_CHECKING:
     from equipoise.attributes import AttributeSet
     from equipoise.nuggets import NuggetTable
-    from equipoise_cli.parquet_folders import Scorer
 
     AttributeSets = Mapping[str, AttributeSet]
 
@@ -120,38 +119,44 @@ def _read_table(
     return table, {name: sets[name] for name in names}
 
 
+def _score_file(
+    measure: str, path: Path, sets: AttributeSets, names: list[str], options: dict[str, Any]
+) -> Any:
+    """Score one nugget table; a task of a folder."""
+    from importlib import import_module
+
+    from equipoise.nuggets import read_nuggets
+
+    function = getattr(import_module(f"equipoise.measures.{measure}"), measure)
+    nuggets = read_nuggets(path, sets, names)
+    return function(nuggets, {name: sets[name] for name in names}, **options)
+
+
 def _score_folder(
-    measure: Scorer,
+    measure: str,
     nuggets: Path,
     attributes: Path,
     select: Sequence[str],
-    output: Path | None,
     options: dict[str, Any],
     cluster: str | None,
-) -> None:
-    """Score a folder of nugget tables file by file, for together they may exceed the memory."""
-    refuse_conditions(f"{nuggets} is a folder, whose scores are never together")
+) -> Any:
+    """Score a folder of nugget tables file by file; a conversation is in one file."""
+    import pandas as pd
+
+    from equipoise.errors import refuse_twice
+    from equipoise_cli.cluster import cluster as connect
+    from equipoise_cli.cluster import run_each
+
     sets, names = _sets_to_score(attributes, select)
-    if output is None:
-        raise click.UsageError(
-            f"{nuggets} is a folder of partitions; name a folder to make with --output"
-        )
-    from equipoise_cli import parquet_folders
-
-    with parquet_folders.cluster(cluster) as executor:
-        n_conversations = parquet_folders.score_parts(
-            nuggets, output, measure, sets, names, options, executor
-        )
-    click.echo(f"{n_conversations} conversations scored into {output}", err=True)
-
-
-def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
-    """What adds the intervals of means, which a folder cannot have."""
-    if options["intervals"] and nuggets.is_dir():
-        raise click.UsageError(
-            f"{nuggets} is a folder, whose scores are never together: no --intervals"
-        )
-    return ends_of_means(options)
+    suffixes = (".csv", ".jsonl", ".parquet")
+    files = sorted(path for path in nuggets.rglob("*") if path.suffix.lower() in suffixes)
+    if not files:
+        raise click.UsageError(f"{nuggets} must have files {', '.join(suffixes)}")
+    with connect(cluster) as executor:
+        tasks = [(measure, path, sets, names, options) for path in files]
+        scores = pd.concat(run_each(_score_file, tasks, executor, "file"), ignore_index=True)
+    refuse_twice(scores, ["run", "topic", "attribute", "measure"], "two files have a conversation")
+    return scores
 
 
 @score.command(
@@ -176,17 +181,16 @@ def score_gfrc(
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
     """
-    # Scores of a folder of nugget tables are a folder of the same layout.
-    kind = FOLDER if nuggets.is_dir() else SCORES
-    refuse_outputs({"-o": (output, kind)}, [nuggets, attributes], force=force)
+    refuse_outputs({"-o": (output, SCORES)}, [nuggets, attributes], force=force)
     from equipoise.measures.gfrc import gfrc
 
-    with_ends = _ends(nuggets, options)
+    with_ends = ends_of_means(options)
     if nuggets.is_dir():
-        _score_folder("gfrc", nuggets, attributes, select, output, options, cluster)
-        return None
-    table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
-    scores = with_ends(gfrc(table, sets, **options))
+        scores = _score_folder("gfrc", nuggets, attributes, select, options, cluster)
+    else:
+        table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
+        scores = gfrc(table, sets, **options)
+    scores = with_ends(scores)
     write({output: scores})
     return scores
 
@@ -226,7 +230,7 @@ def score_gfrc2(
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
     """
     outputs = {
-        "-o": (output, FOLDER if nuggets.is_dir() else SCORES),
+        "-o": (output, SCORES),
         "--clusters": (clusters, CLUSTERS),
         "--factors": (factors, FACTORS),
     }
@@ -241,10 +245,11 @@ def score_gfrc2(
         raise click.UsageError(
             f"{nuggets} is a folder, which is scored without --clusters, --factors and --compare"
         )
-    with_ends = _ends(nuggets, options)
+    with_ends = ends_of_means(options)
     if nuggets.is_dir():
-        _score_folder("gfrc2", nuggets, attributes, select, output, options, cluster)
-        return None
+        scores = with_ends(_score_folder("gfrc2", nuggets, attributes, select, options, cluster))
+        write({output: scores})
+        return scores
     table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
     scores = measures.gfrc2(table, sets, **options)
     if compare:

@@ -74,7 +74,7 @@ def _score_runs(
     import pandas as pd
 
     from equipoise.coverage import judge
-    from equipoise_cli.parquet_folders import run_each
+    from equipoise_cli.cluster import run_each
 
     tasks = [(file, name, order, arguments) for file, name in zip(files, names, strict=True)]
     tables = []
@@ -177,7 +177,7 @@ def score_gfr(
     from equipoise.loaders.trec import run_files, run_names
     from equipoise.problems import together
     from equipoise.tidy import tidy_qrels
-    from equipoise_cli.parquet_folders import cluster as connect
+    from equipoise_cli.cluster import cluster as connect
 
     _refuse_kinds(kind_of.values())
     files = list(chain.from_iterable(map(run_files, runs)))

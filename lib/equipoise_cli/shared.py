@@ -26,7 +26,7 @@ class _FieldPaths(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "paths"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from equipoise_cli.loaders.answer_frameworks import read_fields
+        from equipoise_cli.loaders.rag_answers import read_fields
 
         try:
             if value:

@@ -1,4 +1,4 @@
-"""Ranked lists side by side in arrays: gains, memberships, term exposure, attention of ranks."""
+"""Ranked lists side by side in arrays: gains, memberships, documents by rank."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from equipoise.arrays import (
     Booleans,
     Floats,
     Integers,
     by_score,
-    normalised,
     numbered,
     places,
     ranks,
@@ -25,9 +24,7 @@ from equipoise.arrays import (
 )
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, of_runs
-from equipoise.declare import checked
 from equipoise.measures.tied_scores import tied_spans
-from equipoise.options import Attention, Base, Cutoffs, Decay
 from equipoise.problems import Note, need_columns, refuse_twice
 
 _HIGHEST_GRADE = 20
@@ -378,101 +375,3 @@ def with_means(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     undefined = table[columns].isna().groupby(table["run"]).any()
     means = table.groupby("run")[columns].mean().mask(undefined).reset_index()
     return pd.concat([table, means.assign(topic="")], ignore_index=True)
-
-
-@checked
-def attention_weights(
-    ranks: int, attention: Attention = "log", *, base: Base = 2.0, persistence: Decay = 0.9
-) -> Floats:
-    r"""Weight of each rank: the attention it gets (thesis Eqs. 4.2, 4.4 and 4.8).
-
-    .. math:: v_r = 1 / \log_b(r + 1) \quad\text{or}\quad v_r = \gamma^{r-1} \quad\text{or}\quad v_r
-    = 1
-
-    The paper weighs by the logarithm and leaves its base open; the others are common choices of
-    AWRF.
-
-    Examples
-    --------
-    >>> attention_weights(3).round(4)
-    array([1.    , 0.6309, 0.5   ])
-    """
-    if attention == "log":
-        return np.log(base) / np.log(np.arange(2, ranks + 2))
-    if attention == "geometric":
-        return persistence ** np.arange(ranks, dtype=np.float64)
-    return np.ones(ranks)
-
-
-def target_shares(target: ArrayLike | None, groups: int) -> Floats:
-    """The target as a distribution over so many groups; equal shares where there is none."""
-    if target is None:
-        return np.full(groups, 1 / groups)
-    return normalised(target, groups)
-
-
-def within_cutoffs(
-    values: ArrayLike, cutoffs: ArrayLike, present: ArrayLike | None, axis: int = -1
-) -> tuple[NDArray[Any], Integers, Booleans]:
-    """Values of the ranks up to the largest cut-off, the cut-offs, and which ranks are filled.
-
-    ``axis``: that of the ranks, the last one or the one before it.
-    """
-    depths = np.asarray(cutoffs, dtype=np.int64)
-    if depths.size == 0:
-        raise ValueError("no cut-offs are given")
-    by_rank = np.asarray(values)
-    shape = by_rank.shape[: by_rank.ndim + axis + 1]  # (..., ranks)
-    if present is None:
-        is_present = np.broadcast_to(np.True_, shape)
-    else:
-        is_present = np.asarray(present, dtype=np.bool_)
-    if is_present.shape != shape:
-        raise ValueError(
-            f"present is shaped {is_present.shape}, wanted one value for each rank, {shape}"
-        )
-    deepest = int(depths.max())
-    if axis == -1:
-        by_rank = by_rank[..., :deepest]
-    else:
-        by_rank = by_rank[..., :deepest, :]
-    return by_rank, depths, is_present[..., :deepest]
-
-
-def sums_at(per_rank: Floats, cutoffs: Integers, axis: int = -1) -> Floats:
-    """Sum over the ranks up to each cut-off; ranks beyond the end of the list add nothing."""
-    totals = np.cumsum(np.insert(per_rank, 0, 0.0, axis=axis), axis=axis)
-    return np.take(totals, np.minimum(cutoffs, per_rank.shape[axis]), axis=axis)
-
-
-@checked
-def term_exposure(
-    counts: ArrayLike,
-    lengths: ArrayLike,
-    cutoffs: Cutoffs,
-    *,
-    present: ArrayLike | None = None,
-    base: Base = 2.0,
-) -> Floats:
-    r"""Exposure of terms, or of groups, in a ranked list (thesis Eqs. 4.7 and 4.8).
-
-    .. math:: TE@k(t, q) = \sum_{r=1}^{k} \frac{tf(t, d_q^r) / |d_q^r|}{\log_b(r + 1)}
-
-    ``counts`` (shaped (..., ranks, terms)): occurrences of each term in each ranked document;
-    magnitudes, shaped (..., ranks, groups), give the exposure of groups, since the sum over a
-    group's terms comes first or last alike. ``lengths`` (shaped (..., ranks)): terms of the
-    document, \|d\|; an empty document exposes nothing. ``present`` (shaped (..., ranks)): which
-    ranks hold a document; all where not given. Returns ndarray, shaped (..., cutoffs, terms); the
-    base cancels in every measure made of exposures.
-    """
-    if np.shape(lengths) != np.shape(counts)[:-1]:
-        raise ValueError(
-            f"lengths are shaped {np.shape(lengths)}, wanted one for each rank,"
-            f" {np.shape(counts)[:-1]}"
-        )
-    sizes, depths, is_present = within_cutoffs(lengths, cutoffs, present)
-    deepest = sizes.shape[-1]
-    attention = attention_weights(deepest, base=base) * is_present
-    weights = ratio(attention, sizes, 0.0)
-    discounted = np.asarray(counts)[..., :deepest, :] * weights[..., np.newaxis]
-    return sums_at(discounted, depths, axis=-2)
