@@ -176,7 +176,6 @@ class _GFR(_Fairness):
             attributes,
             gains=self["gains"],
             cutoff=self["cutoff"],
-            order="score",
             unrepresented=self["unrepresented"],
             utilities={self["utility"]: UTILITIES[self["utility"]]},
             similarities={"nominal": [self["nominal"]], "ordinal": [self["ordinal"]]},
