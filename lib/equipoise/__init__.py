@@ -16,6 +16,7 @@ may move.
 from importlib import import_module
 
 _FRONT_DOOR = {
+    "agreement": "agreement",
     "attributes": "AttributeSet attribute_sets read_attributes",
     "catalogue": "MEASURES references",
     "divergences": "DIVERGENCES distribution_similarity jsd nmd nvd rnod",
@@ -34,7 +35,6 @@ _FRONT_DOOR = {
     "measures.rank_overlap": "crbo rbo",
     "measures.ranking_bias": "TermGroups arb awrf count_terms fairr nfairr score_ranking_bias ted"
     " texfair",
-    "measures.trees": "conversation_trees expected_scores leaving_trees",
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "coverage": "Unseen",
     "problems": "InputError Problem",

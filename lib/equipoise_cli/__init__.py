@@ -15,14 +15,13 @@ import click
 
 from equipoise.problems import InputError, Note, plain, reason, shortened
 from equipoise_cli import (
-    agreement,
+    annotators,
     compare,
-    conversations,
     data,
+    harvest,
     new,
     orders,
     reports,
-    score_cases,  # noqa: F401 - it adds to score
     score_citations,  # noqa: F401 - it adds to score
     score_lists,  # noqa: F401 - it adds to score
     score_overlap,  # noqa: F401 - it adds to score
@@ -174,9 +173,9 @@ def main() -> None:
 
 _COMMANDS: tuple[click.Command, ...] = (
     score,
-    agreement.agreement,
+    *annotators.COMMANDS,
     *compare.COMMANDS,
-    *conversations.COMMANDS,
+    harvest.harvest,
     *new.COMMANDS,
     orders.permute,
     data.data,
