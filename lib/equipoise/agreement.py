@@ -119,7 +119,7 @@ def alpha(labels: Floats, kind: Literal["nominal", "ordinal"]) -> float:
     import krippendorff
 
     vectors = labels[..., None] if labels.ndim == 2 else labels
-    known: Booleans = ~np.isnan(vectors).any(axis=-1)
+    known: Booleans = np.asarray(~np.isnan(vectors).any(axis=-1))
     paired = known.sum(axis=0) >= 2
     vectors, known = vectors[:, paired], known[:, paired]
     distinct, codes = np.unique(vectors[known], axis=0, return_inverse=True)
