@@ -15,10 +15,10 @@ import click
 
 from equipoise.problems import InputError, Note, plain, reason, shortened
 from equipoise_cli import (
-    agreement,
+    annotators,
     compare,
-    conversations,
     data,
+    harvest,
     new,
     orders,
     reports,
@@ -171,9 +171,9 @@ def main() -> None:
 
 _COMMANDS: tuple[click.Command, ...] = (
     score,
-    agreement.agreement,
+    *annotators.COMMANDS,
     *compare.COMMANDS,
-    *conversations.COMMANDS,
+    harvest.harvest,
     *new.COMMANDS,
     orders.permute,
     data.data,
