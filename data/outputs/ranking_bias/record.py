@@ -53,6 +53,8 @@ PRONOUNS = {
 """Counterpart of each pronoun before its noun, and elsewhere."""
 CHUNK = 10_000
 """Documents that are substituted at a time."""
+represented_documents: dict[tuple[str, ...], Any] = {}
+"""Representations of documents that query sets share, by model and documents."""
 
 
 # --- substitution ---------------------------------------------------------------------------------
@@ -463,9 +465,11 @@ class Recorder:
         distinct = pd.Index([*texts[WORLDS[0]], *texts[WORLDS[1]]]).unique()
         folder = self.options.models / ranker.model
         if ranker.kind in ("dense", "splade"):
-            vectors = represented(ranker, folder, [*query_texts, *distinct])
-            asked, found = vectors[: len(queries)], vectors[len(queries) :]
-            table = np.asarray((asked @ found.T).toarray())
+            shared = (self.query_set.document_set, key)
+            if shared not in represented_documents:
+                represented_documents[shared] = represented(ranker, folder, distinct.tolist())
+            asked = represented(ranker, folder, query_texts)
+            table = np.asarray((asked @ represented_documents[shared].T).toarray())
         runs = []
         for world in ranker.worlds:
             if ranker.kind == "bm25":

@@ -377,14 +377,14 @@ def missing_texts(study: Study, cutoff: int) -> pd.DataFrame:
 
     Columns ``queries, run, ranks, without a text``.
     """
-    runs = read_table(study.facts, "public_runs.parquet")
-    runs = runs[runs["rank"] <= cutoff]
     queries = read_table(study.facts, "queries.csv")
     rows = []
     for label, query_set in study.query_sets.items():
         topics = queries.loc[queries["collection"] == query_set.collection, "query"]
         for key, ranker in study.rankers_on(label).items():
             if ranker.public:
+                runs = read_table(study.facts, "public_runs.parquet")
+                runs = runs[runs["rank"] <= cutoff]
                 is_chosen = (runs["run"] == ranker.public[label]) & runs["topic"].isin(topics)
                 missing = int((~runs[is_chosen]["text"]).sum())
                 rows.append((label, study.called(key), cutoff * len(topics), missing))
