@@ -76,9 +76,12 @@ def _documents(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _json_document(line: str) -> tuple[str, str]:
-    content = json_value(line)
+    try:
+        content = json_value(line)
+    except ValueError:
+        content = None
     if not isinstance(content, dict):
-        raise ValueError("a JSON object")
+        raise ValueError("a JSON object with id and text")
     document = next((content[key] for key in _ID_KEYS if key in content), "")
     text = next((content[key] for key in _TEXT_KEYS if key in content), None)
     if not isinstance(document, (str, int)) or document == "" or not isinstance(text, str):
