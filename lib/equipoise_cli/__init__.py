@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import warnings
@@ -67,6 +68,8 @@ def _in_sentences() -> Iterator[None]:
     except BrokenPipeError:
         raise  # click ends quietly: nobody reads on
     except OSError as error:
+        if error.filename is None:
+            sys.stdout = io.StringIO()  # what cannot be written is not tried again at the end
         place = error.filename or "standard output"
         raise _Fault(f"{place}: {(error.strerror or str(error)).lower()}") from None
     except KeyError as error:

@@ -147,5 +147,3 @@ def test_folders_of_runs_and_documents_give_what_one_file_gives(
     again = called(files)
     assert again.exit_code == 2
     assert "1 documents come twice, such as d1" in again.stderr
-
-
