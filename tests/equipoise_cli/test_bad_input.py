@@ -702,7 +702,7 @@ def test_bounds_are_said_before_the_work(here: Path) -> None:
     assert "raise the limit" not in refused(words, "too many to count their orders").stderr
     rows = "".join(f"r{number},t{number},M,1\n" for number in range(15_000))
     (here / "scores.csv").write_text("run,topic,measure,value\n" + rows)
-    for command in ("compare", "topic-set-size"):
+    for command in ("compare",):
         refused([command, "scores.csv"], "hardly any topic is shared")
 
 

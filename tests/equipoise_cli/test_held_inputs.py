@@ -7,24 +7,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from click.testing import Result
-from equipoise.measures.attribution.scores import attribution_rows, score_attribution
 
 from commands import called
 from equipoise.attributes import read_attributes
 from equipoise.files import head, is_parquet, read_text
-from equipoise.loaders.answers import read_answers
 from equipoise.measures.gfrc import gfrc, turns
 from equipoise.measures.gfrc2 import gfrc2, user_clusters
 from equipoise.nuggets import read_nuggets
-from equipoise_cli import parquet_folders
 from equipoise_cli.loaders.rag_answers import read_answer_files
 from equipoise_compendium import project
 
@@ -121,54 +116,6 @@ def answers(count: int, first: int = 0) -> list[dict[str, Any]]:
 
 def lines(rows: Iterable[dict[str, Any]]) -> list[bytes]:
     return [json.dumps(row).encode() + b"\n" for row in rows]
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-@pytest.mark.filterwarnings("ignore:citations are read")
-def test_a_folder_of_answers_gives_what_one_file_gives(ending: str, tmp_path: Path) -> None:
-    rows = [answers(6, first) for first in (0, 100)]
-    (tmp_path / "parts").mkdir()
-    for number, part in enumerate(rows):
-        if ending == "parquet":
-            pd.DataFrame(part).to_parquet(tmp_path / f"parts/{number}.parquet")
-        else:
-            (tmp_path / f"parts/{number}.jsonl").write_bytes(b"".join(lines(part)))
-    (tmp_path / "whole.jsonl").write_bytes(b"".join(lines([*rows[0], *rows[1]])))
-    whole = score_attribution(read_answers(tmp_path / "whole.jsonl"), run="parts", resamples=99)
-    with ThreadPoolExecutor(2) as executor:
-        options = {"out_of_range": "ignored", "match": "substring", "citation_marks": "removed"}
-        folder = [str(tmp_path / "parts")]
-        parts = parquet_folders.score_answers(folder, None, ("", ""), (), "auto", options, executor)
-    rest: Any = {"favoured": "Human", "level": 0.95, "resamples": 99, "seed": 0, "least_seen": 0.5}
-    pd.testing.assert_frame_equal(attribution_rows(parts, (), run="parts", **rest), whole)
-    done = called("score", "attribution", folder[0], "--resamples", "99")
-    assert done.stdout == called(
-        "score", "attribution", str(tmp_path / "whole.jsonl"), "--resamples", "99"
-    ).stdout.replace("whole,", "parts,")
-
-
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl"])
-def test_a_folder_of_nuggets_may_be_of_any_format(ending: str, tmp_path: Path) -> None:
-    source = project.data("conversations", "R112.csv")
-    table = pd.read_csv(source, dtype=str, keep_default_na=False)
-    (tmp_path / "parts").mkdir()
-    for run, own in table.groupby("run"):
-        path = tmp_path / "parts" / f"{run}.{ending}"
-        own.to_json(path, orient="records", lines=True) if ending == "jsonl" else own.to_csv(
-            path, index=False
-        )
-    sets = project.data("attributes", "fairweb_researchers.yaml")
-    words = ("--attributes", str(sets), "-o", str(tmp_path / "out"))
-    assert called("score", "gfrc2", str(tmp_path / "parts"), *words).exit_code == 0
-    found = pd.concat(pd.read_csv(path) for path in sorted((tmp_path / "out").rglob("*.csv")))
-    expected = gfrc2(read_nuggets(source, read_attributes(sets)), read_attributes(sets))
-    columns = ["run", "topic", "measure", "value"]
-    assert len(found) == len(expected)
-    pd.testing.assert_frame_equal(
-        found[columns].sort_values(columns).reset_index(drop=True),
-        expected[columns].sort_values(columns).reset_index(drop=True),
-        check_dtype=False,
-    )
 
 
 # --- what each group has --------------------------------------------------------------------------
