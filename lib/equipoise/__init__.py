@@ -16,6 +16,7 @@ may move.
 from importlib import import_module
 
 _FRONT_DOOR = {
+    "agreement": "agreement",
     "attributes": "AttributeSet attribute_sets read_attributes",
     "catalogue": "MEASURES references",
     "divergences": "DIVERGENCES distribution_similarity jsd nmd nvd rnod",

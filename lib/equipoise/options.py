@@ -500,11 +500,11 @@ Order = Annotated[
     ),
 ]
 RunOrder = Annotated[
-    Literal["auto", "score", "file", "rank"],
+    Literal["auto", "score", "file"],
     Field(
         description="Order of the rankings of a run: score (ties by document id, both descending, "
-        "as trec_eval), the file's rows, or stated rank; auto is score for TREC and Parquet, and "
-        "the file's rows for NTCIR, whose files open with <SYSDESC>."
+        "as trec_eval), or the file's rows; auto is score for TREC and Parquet, and the file's "
+        "rows for NTCIR, whose files open with <SYSDESC>."
     ),
 ]
 Unjudged = Annotated[

@@ -15,16 +15,16 @@ import click
 
 from equipoise.problems import InputError, Note, plain, reason, shortened
 from equipoise_cli import (
-    agreement,
+    annotators,
     compare,
-    conversations,
     data,
+    harvest,
     new,
     orders,
     reports,
     score_attribution,  # noqa: F401 - it adds to score
     score_citations,  # noqa: F401 - it adds to score
-    score_lists,  # noqa: F401 - it adds to score
+    score_gfr,  # noqa: F401 - it adds to score
     score_overlap,  # noqa: F401 - it adds to score
     score_ranking_bias,  # noqa: F401 - it adds to score
     study,
@@ -171,9 +171,9 @@ def main() -> None:
 
 _COMMANDS: tuple[click.Command, ...] = (
     score,
-    agreement.agreement,
+    *annotators.COMMANDS,
     *compare.COMMANDS,
-    *conversations.COMMANDS,
+    harvest.harvest,
     *new.COMMANDS,
     orders.permute,
     data.data,

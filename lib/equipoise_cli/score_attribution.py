@@ -18,8 +18,8 @@ from equipoise_cli.shared import (
     MAP,
     TARGET,
     samples,
+    show_seen,
     takes_output,
-    tells_what_was_seen,
     write,
 )
 from equipoise_cli.tables import axes, check_figure, drawn
@@ -95,9 +95,10 @@ def score_attribution(
     by, favoured = options["by"], options["favoured"]
     each = options.pop("citation_style"), options.pop("out_of_range")
     tasks = [(*file, qrels, authors, fields, by, *each) for file in answer_files(answers)]
-    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
+    with connect(cluster) as executor:
         parts = run_each(_score_file, tasks, executor, "file")
-        scores = attribution.attribution_rows(parts, run=run_name(answers), **options)
+    scores = attribution.attribution_rows(parts, run=run_name(answers), **options)
+    show_seen(scores)
     tables = {output: scores}
     if figure is not None:
         tables[figure] = _figure_of_bias(scores, by, favoured, difference, figure)

@@ -10,7 +10,7 @@ from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
 from equipoise_cli.score import score
-from equipoise_cli.shared import FILE, MAP, samples, takes_output, tells_what_was_seen, write
+from equipoise_cli.shared import FILE, MAP, samples, show_seen, takes_output, write
 
 CITATIONS = "equipoise.measures.citations"
 
@@ -78,8 +78,8 @@ def score_citations(
     if table["mode"].nunique() > 1:
         # The same question is answered in each mode.
         by = (*by, "mode")
-    with tells_what_was_seen(options["least_seen"]):
-        scores = citation_share(table, by, run=run_name(answers), **options)
+    scores = citation_share(table, by, run=run_name(answers), **options)
+    show_seen(scores)
     write({output: scores})
     # Said last, where a reader of the terminal looks first.
     sentences = citation_verdicts(scores, by, difference=difference, level=options["level"])

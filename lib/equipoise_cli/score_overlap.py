@@ -18,8 +18,8 @@ from equipoise_cli.shared import (
     MEANS,
     ends_of_means,
     samples,
+    show_seen,
     takes_output,
-    tells_what_was_seen,
     write,
 )
 
@@ -108,15 +108,15 @@ def score_crbo(
         originals.append(read_run(before, name, order=order))
         counterfactuals.append(read_run(after, name, order=order, rename=original_ids))
     with_ends = ends_of_means(options)
-    with tells_what_was_seen(options["least_seen"]):
-        if ids is not None or suffix:
-            judge([_renamed_seen(pd.concat(counterfactual_ids), suffix, ids, original_of)])
-        table = crbo(
-            pd.concat(originals, ignore_index=True),
-            pd.concat(counterfactuals, ignore_index=True),
-            **options,
-        )
-    scores = with_ends(table)
+    if ids is not None or suffix:
+        judge([_renamed_seen(pd.concat(counterfactual_ids), suffix, ids, original_of)])
+    scores = crbo(
+        pd.concat(originals, ignore_index=True),
+        pd.concat(counterfactuals, ignore_index=True),
+        **options,
+    )
+    show_seen(scores)
+    scores = with_ends(scores)
     write({output: scores})
     return scores
 
@@ -145,5 +145,4 @@ def _renamed_seen(
         len(distinct),
         first(distinct[~is_renamed]),
         ids_of_map,
-        asked=False,  # most documents may be the same in both collections
     )

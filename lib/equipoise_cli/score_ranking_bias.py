@@ -19,8 +19,8 @@ from equipoise_cli.shared import (
     MEANS,
     ends_of_means,
     samples,
+    show_seen,
     takes_output,
-    tells_what_was_seen,
     write,
 )
 
@@ -115,8 +115,9 @@ def score_ranking_bias(
         tasks = [(str(part), groups.terms, tokens, needed_ids) for part in parts]
         counts = ranking_bias.joined(run_each(_count_file, tasks, executor, "file"))
     with_ends = ends_of_means(options)
-    with tells_what_was_seen(options["least_seen"]):
-        scores = with_ends(ranking_bias.score_ranking_bias(lists, counts, groups, **options))
+    scores = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
+    show_seen(scores)
+    scores = with_ends(scores)
     write({output: scores})
     return scores
 

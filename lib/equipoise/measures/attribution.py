@@ -640,7 +640,6 @@ def score_attribution(
     level: opt.Level = 0.95,
     resamples: opt.Resamples = 9999,
     seed: opt.Seed = 0,
-    least_seen: opt.LeastSeen = 0.5,
 ) -> pd.DataFrame:
     r"""Score the quality of each mode, CAS, CAB and attribution confidence, one row each.
 
@@ -673,7 +672,7 @@ def score_attribution(
     """
     parts = [scored_answers(answers, by, citation_style, out_of_range)]
     options: Any = {"favoured": favoured, "level": level, "resamples": resamples, "seed": seed}
-    return attribution_rows(parts, by, run=run, least_seen=least_seen, **options)
+    return attribution_rows(parts, by, run=run, **options)
 
 
 def scored_answers(
@@ -703,13 +702,12 @@ def attribution_rows(
     level: opt.Level,
     resamples: opt.Resamples,
     seed: opt.Seed,
-    least_seen: opt.LeastSeen,
 ) -> pd.DataFrame:
     """Return the table of `score_attribution` from those of `scored_answers`, one per file."""
     scored = pd.concat([scored for scored, _ in parts], ignore_index=True)
     draws: Any = {"level": level, "resamples": resamples, "seed": seed}
     bias = bias_table(scored, by, favoured=favoured, **draws)
-    judge([*_citations_seen(scored, by), *_modes_seen(bias)], least_seen)
+    seen = judge([*_citations_seen(scored, by), *_modes_seen(bias)])
     modes = set(scored["mode"])
     for _, mode, against in (_OF_TWO_AUTHORS[-1], _OF_ONE_AUTHOR[-1]):
         if {mode, against} <= modes and not (bias["quantity"] == "CAB").any():
@@ -732,7 +730,9 @@ def attribution_rows(
     # Columns that a measure does not have are NaN.
     table = table.assign(run=run, topic="").reindex(columns=columns)
     table = table.astype({"against": "object"}).fillna({"against": ""})
-    return table.astype({"against": "str", "left_out": "int64", "count": "int64"})
+    table = table.astype({"against": "str", "left_out": "int64", "count": "int64"})
+    table.attrs["seen"] = seen
+    return table
 
 
 def _citations_seen(scored: pd.DataFrame, by: Sequence[str]) -> list[Seen]:

@@ -212,7 +212,6 @@ def citation_share(
     level: opt.Level = 0.95,
     resamples: opt.Resamples = 9999,
     seed: opt.Seed = 0,
-    least_seen: opt.LeastSeen = 0.5,
 ) -> pd.DataFrame:
     r"""Measure how much a source's share of the citations exceeds its share of the documents.
 
@@ -316,11 +315,13 @@ def citation_share(
         table["left_out"] = len(group) - table["count"]
         ends = bootstrap_intervals(samples, seed, level=level, resamples=resamples)
         means.append(table.assign(low=ends[:, 0], high=ends[:, 1]))
-    judge(coverages, least_seen)
+    seen = judge(coverages)
     # The means of all groups are last, where a reader of the terminal looks first.
     every = pd.concat([*by_question, *means], ignore_index=True).assign(run=run)
     columns_of_table = ["run", "topic", *by, "attribute", "measure", "value", "low", "high"]
-    return every[[*columns_of_table, "count", "left_out"]]
+    table = every[[*columns_of_table, "count", "left_out"]]
+    table.attrs["seen"] = seen
+    return table
 
 
 def _shares(answers: pd.DataFrame, texts: Sequence[str]) -> tuple[pd.Index, dict[str, Floats]]:

@@ -25,7 +25,7 @@ from equipoise.arrays import Floats, Integers, ratio
 from equipoise.coverage import Seen, judge, of_runs
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import linked_spans, orders_of_ties
-from equipoise.options import Depth, LeastSeen, RankPersistence, TiedScores, measure
+from equipoise.options import Depth, RankPersistence, TiedScores, measure
 from equipoise.tidy import tidy_runs
 
 _declared = partial(
@@ -215,7 +215,6 @@ def crbo(
     *,
     depth: Depth = 10,
     tied_scores: TiedScores = "ranked",
-    least_seen: LeastSeen = 0.5,
 ) -> pd.DataFrame:
     r"""Compute the counterfactually estimated rank-biased overlap of two collections.
 
@@ -274,7 +273,7 @@ def crbo(
         raise ValueError(
             f"{len(one_sided)} lists are on one side only, such as run and topic {one_sided[0]}"
         )
-    judge(_originals_seen(*tables), least_seen)
+    seen = judge(_originals_seen(*tables))
     lists = [side.fillna(-1).to_numpy(dtype=np.int64) for side in (before, after)]
     values = rbo(lists[0][:, :depth], lists[1][:, :depth], p)
     if is_expected:
@@ -286,4 +285,6 @@ def crbo(
             values[pair] = _mean_over_orders(ranked, first_ranks, depth, p)
     table = with_means(before.index.to_frame(index=False).assign(value=values), ["value"])
     table = table.assign(attribute="", measure=f"CRBO(p={p:g})@{depth}")
-    return table[["run", "topic", "attribute", "measure", "value"]]
+    table = table[["run", "topic", "attribute", "measure", "value"]]
+    table.attrs["seen"] = seen
+    return table

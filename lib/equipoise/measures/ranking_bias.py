@@ -22,7 +22,6 @@ Impact of User Attention on Fair Group Representation in Ranked Lists, WWW 2019 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +37,7 @@ from scipy import sparse
 
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, normalised, ratio, starts
-from equipoise.coverage import Seen, Unseen, first, judge, of_runs
+from equipoise.coverage import Seen, first, judge, of_runs
 from equipoise.divergences import DIVERGENCES
 from equipoise.errors import listed, refuse_twice
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
@@ -752,21 +751,16 @@ def _texts_seen(
 
 
 def _terms_seen(counts: TermCounts, groups: TermGroups) -> Seen:
-    """Count the terms of each group that the texts have; warn of a group without any."""
+    """Count the terms of each group that the texts have."""
     in_texts = pd.Series(counts.counts.sum(axis=0) > 0, counts.terms)
     occurs = in_texts[list(groups.terms)].to_numpy()
-    by_group, absent = [], []
+    by_group = []
     for name, is_member in zip(groups.groups, groups.membership.T, strict=True):
         by_group.append(f"{name} {(occurs & is_member).sum()} of {is_member.sum()}")
-        if not occurs[is_member].any():
-            absent.append(name)
     n_texts = len(counts.documents)
-    if absent and n_texts >= 5:  # fewer texts show nothing by the absence of a group
-        message = f"no term of {listed(absent)} in any of {n_texts:,} texts"
-        warnings.warn(message, Unseen, stacklevel=3)
     needed = f"an occurrence in {n_texts:,} texts ({', '.join(by_group)})"
     examples = first(np.array(groups.terms)[~occurs])
-    return Seen("the terms", "terms", needed, int(occurs.sum()), len(occurs), examples, asked=False)
+    return Seen("the terms", "terms", needed, int(occurs.sum()), len(occurs), examples)
 
 
 def _shares_with_text(
@@ -823,7 +817,6 @@ def score_ranking_bias(
     threshold: options.Threshold = 1.0,
     tied_scores: options.TiedScores = "ranked",
     undefined: options.Undefined = np.nan,
-    least_seen: options.LeastSeen = 0.5,
 ) -> pd.DataFrame:
     """Score every run, topic and cut-off by NFaiRR, FaiRR, TED and TExFAIR.
 
@@ -884,7 +877,7 @@ def score_ranking_bias(
     present = lists.notna().to_numpy()
     with_text = present & (rows >= 0)
     seen = _texts_seen(runs, counts, keys["run"], with_text[:, :deepest], present[:, :deepest])
-    judge([*seen, _terms_seen(counts, groups)], least_seen)
+    seen_counts = judge([*seen, _terms_seen(counts, groups)])
 
     neutral, terms, sizes = omega[rows], magnitudes[rows], lengths[rows]
     ideal = _ideals(background, keys["topic"], counts, omega, neutral, present, cutoffs)
@@ -910,4 +903,6 @@ def score_ranking_bias(
     wide = with_means(pd.concat([keys, values], axis=1), names).assign(attribute="")
     table = wide.melt([*keys, "attribute"], names, "measure", "value")
     shares = _shares_with_text(keys["run"], with_text, present, cutoffs)
-    return table.assign(seen=np.tile(shares, len(scores)).T.ravel())
+    table = table.assign(seen=np.tile(shares, len(scores)).T.ravel())
+    table.attrs["seen"] = seen_counts
+    return table
