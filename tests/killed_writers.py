@@ -20,8 +20,6 @@ from typing import Any
 
 import pandas as pd
 
-import equipoise_cli.outputs
-import equipoise_cli.parquet_folders  # noqa: F401
 from equipoise.loaders.transcripts import format_transcripts
 from equipoise_cli import harvest as harvesting
 from equipoise_cli import main

@@ -526,10 +526,9 @@ Context = Annotated[
 CitationStyle = Annotated[
     str,
     Field(
-        title="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
-        description="How citations are written: [1], [^1], 【1†source】, [doc 1], <cite>1</cite>, "
-        "¹, (1), or by an expression of RE2 whose first group is the number; auto takes the style "
-        "that most answers have.",
+        title="bracket|doc|REGEX",
+        description="How citations are written: [1], [doc 1], or by a regular expression whose "
+        "first group is the number.",
     ),
 ]
 OutOfRange = Annotated[

@@ -119,7 +119,7 @@ def tidy_runs(source: Any) -> pd.DataFrame:
     if isinstance(source, Mapping) and _is_by_run(source):
         runs = [tidy_runs(run).assign(run=str(name)) for name, run in source.items()]
         return pd.concat(runs, ignore_index=True)
-    is_list = isinstance(source, (list, tuple)) and source and not hasattr(source[0], "_fields")
+    is_list = isinstance(source, (list, tuple)) and source and not isinstance(source[0], tuple)
     if _is_path(source) or (is_list and all(map(_is_path, source))):
         return read_runs(source)
     if is_list:

@@ -79,7 +79,7 @@ def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Pat
         "--background",
         "collection",
         "--target",
-        "m:0.25,f:3/4",
+        "m:0.25,f:0.75",
         "--cutoff",
         "2",
         "-o",

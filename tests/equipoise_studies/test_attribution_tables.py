@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from equipoise.measures.attribution import score_answers
-from equipoise.measures.attribution.scores import quality_table
+from equipoise.measures.attribution import quality_table, score_answers
 
 
 def test_quality_counts_what_is_wrong() -> None:
