@@ -75,7 +75,9 @@ class Report:
     `equipoise build` names the folder. In a notebook run by hand it is
     ``reports/variants/by-hand/<notebook>``, and so never the committed report. ``notebook`` is the
     notebook's name, without ending. ``compared``: whether tables are compared with the published
-    ones although parameters are not the default ones.
+    ones although parameters are not the default ones. ``is_variant``: whether they are not; then
+    text, which people wrote for the default ones, is not asserted:
+    ``assert report.is_variant or difference > 0``.
     """
 
     def __init__(self, notebook: str, *, compared: bool = False) -> None:
@@ -88,6 +90,7 @@ class Report:
             shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("tables", "figures"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.is_variant = bool(os.environ.get(VARIANT_VARIABLE))
         self._variant = "" if compared else os.environ.get(VARIANT_VARIABLE, "")
         self._answer: list[str] = []
         self._known = artefacts()
@@ -95,15 +98,6 @@ class Report:
         # by artefact, which another notebook reports: claims of ours
         self._claims_beyond: dict[str, list[dict[str, Any]]] = {}
         plots.use_style()
-
-    @property
-    def is_variant(self) -> bool:
-        """Whether the parameters are other than the default ones; then text is not asserted.
-
-        A cell that makes a qualitative statement asserts it:
-        ``assert report.is_variant or difference > 0``.
-        """
-        return bool(self._variant)
 
     def table(
         self,
@@ -260,7 +254,7 @@ class Report:
 
     def say(self, *sentences: str) -> Shown:
         """Show prose with computed values; nothing in it is markup. A variant shows one line."""
-        return Shown.paragraph(DEFAULTS_ONLY if self._variant else " ".join(sentences))
+        return Shown.paragraph(DEFAULTS_ONLY if self.is_variant else " ".join(sentences))
 
     def answer(self, *sentences: str) -> None:
         """Answer the notebook's question where it begins.
@@ -269,7 +263,7 @@ class Report:
         """
         from IPython.display import DisplayHandle
 
-        self._answer = [DEFAULTS_ONLY] if sentences and self._variant else list(sentences)
+        self._answer = [DEFAULTS_ONLY] if sentences and self.is_variant else list(sentences)
         # IPython has no types.
         handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]
         if sentences:

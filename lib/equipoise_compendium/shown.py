@@ -56,20 +56,17 @@ class Cell:
     """A cell of a table.
 
     ``mark``: set small and raised after it. ``printed``: the published value, where it differs.
-    ``number``: set to the right. ``best``: set in bold type.
+    ``number``: set to the right.
     """
 
     text: str
     mark: str = ""
     printed: str = ""
     number: bool = False
-    best: bool = False
 
     def as_html(self) -> str:
         """Write its HTML."""
         content = html.escape(self.text)
-        if self.best:
-            content = f"<b>{content}</b>"
         if self.mark:
             content += f"<sup>{html.escape(self.mark)}</sup>"
         if self.printed:
@@ -79,8 +76,7 @@ class Cell:
 
     def as_markdown(self) -> str:
         """Write its Markdown."""
-        text = markdown_cell(self.text)
-        parts = [f"**{text}**" if self.best else text, markdown_cell(self.mark)]
+        parts = [markdown_cell(self.text), markdown_cell(self.mark)]
         if self.printed:
             parts.append(f"(published {markdown_cell(self.printed)})")
         return " ".join(filter(None, parts))

@@ -9,12 +9,11 @@ from equipoise_compendium import facts, project, registry
 
 pytestmark = pytest.mark.upstream
 
-STUDIES = sorted(path.parent.name for path in (project.root() / "data/facts").glob("*/sources.csv"))
+# studies whose tables a module makes; data/facts/<study>/make.py has a test of its own
+STUDIES = sorted(
+    path.parent.name for path in (project.root() / "lib/equipoise_studies").glob("*/facts.py")
+)
 upstream.skip_without(*registry.entries()["item"].unique())
-
-
-def test_every_study_with_upstream_data_has_facts() -> None:
-    assert len(STUDIES) == 6
 
 
 @pytest.mark.parametrize("study", STUDIES)
