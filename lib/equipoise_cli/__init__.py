@@ -26,7 +26,6 @@ from equipoise_cli import (
     score_gfr,  # noqa: F401 - it adds to score
     score_overlap,  # noqa: F401 - it adds to score
     score_ranking_bias,  # noqa: F401 - it adds to score
-    study,
 )
 from equipoise_cli.declared import CommandGroup
 from equipoise_cli.score import score
@@ -123,7 +122,6 @@ _COMMANDS: tuple[click.Command, ...] = (
     *new.COMMANDS,
     orders.permute,
     data.data,
-    study.study,
     *reports.COMMANDS,
 )
 for command in _COMMANDS:

@@ -1,8 +1,4 @@
-"""Figures: each function draws on matplotlib Axes and returns them; one style for all.
-
-Axes are labelled with units, colours stay apart for colour-blind readers, and there is no more ink
-than needed.
-"""
+"""Figures: one style for all, and files that have the same bytes at every run."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -19,25 +14,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from equipoise_compendium.looks import COLOURS as COLOURS
-from equipoise_compendium.looks import GREY as GREY
-from equipoise_compendium.looks import NARROW_ENDING as NARROW_ENDING
-from equipoise_compendium.looks import PNG_RESOLUTION
-from equipoise_compendium.plots.narrow import narrow as narrow
 from equipoise_compendium.words import plain
 
+COLOURS = ("#0072B2", "#A24400", "#338055", "#C377AA", "#C38811", "#4C80FF", "#441A00", "#3C444C")
+"""Categories, in the order of use.
+
+Each has a contrast of 3 to 1 on the light and on the dark page, and differs from the others for
+readers who do not distinguish red and green.
+"""
+GREY = "#8A8A8A"
+"""What is not the subject but must be visible."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+PNG_RESOLUTION = 144
+"""Dots per inch of a PNG."""
 _CLIP = re.compile(rb'<clipPath id="(p[0-9a-f]+)">')
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
-
-def use_style(colours: Sequence[str] = ()) -> None:
-    """Set the style of every figure that follows; ``colours`` in place of ours."""
+def use_style() -> None:
+    """Set the style of every figure that follows."""
     mpl.rcParams.update(
         {
             "axes.axisbelow": True,
             "axes.grid": True,
-            "axes.prop_cycle": cycler(color=colours or COLOURS),
+            "axes.prop_cycle": cycler(color=COLOURS),
             "axes.spines.right": False,
             "axes.spines.top": False,
             "figure.constrained_layout.use": True,
@@ -53,9 +52,9 @@ def use_style(colours: Sequence[str] = ()) -> None:
 
 
 def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
-    """A figure as the bytes of a file, svg, png or pdf, the same at every run.
+    """Draw a figure as svg, png or pdf, with the same bytes at every run.
 
-    ``title`` is read out of an SVG to those who cannot see it, ``name`` makes its ids.
+    ``title`` is read out of an SVG to readers who cannot see it, ``name`` makes its ids.
     """
     title = plain(title)
     # Dates and versions would make other bytes at every run; None leaves them out.
@@ -73,14 +72,12 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
     content = file.getvalue()
     if kind == "svg":
         label = f'<svg role="img" aria-label="{html.escape(title)}" '
-        content = _with_stable_clips(content.replace(b"<svg ", label.encode(), 1))
-    elif kind == "png":
-        content = _with_palette(content)
-    return content
+        return _with_stable_clips(content.replace(b"<svg ", label.encode(), 1))
+    return _with_palette(content) if kind == "png" else content
 
 
 def _with_stable_clips(svg: bytes) -> bytes:
-    """An SVG whose clip paths are named by its content and their order.
+    """Name clip paths by their order and the content.
 
     Matplotlib names them by unrounded numbers, whose last bit may differ from run to run.
     """
@@ -93,30 +90,30 @@ def _with_stable_clips(svg: bytes) -> bytes:
     for number, name in enumerate(names):
         digest = hashlib.sha256(b"%d %s" % (number, nameless)).hexdigest()
         stable[name] = f"p{digest[:10]}".encode()
-    return either_name.sub(lambda found: stable[found.group()], svg)
+    return either_name.sub(lambda match: stable[match.group()], svg)
 
 
 def _with_palette(png: bytes) -> bytes:
-    """A PNG with 256 colours at most, a third as large; notebooks hold it beside the SVG."""
+    """Reduce a PNG to 256 colours, a third of its size: executed notebooks contain it."""
     drawing = Image.open(io.BytesIO(png)).convert("RGB")
-    palette_drawing = drawing.quantize(256, dither=Image.Dither.NONE)
     file = io.BytesIO()
-    palette_drawing.save(file, "PNG", optimize=True, dpi=(PNG_RESOLUTION, PNG_RESOLUTION))
+    reduced = drawing.quantize(256, dither=Image.Dither.NONE)
+    reduced.save(file, "PNG", optimize=True, dpi=(PNG_RESOLUTION, PNG_RESOLUTION))
     return file.getvalue()
 
 
 def look(number: int) -> dict[str, Any]:
-    """Colour and marker of the series of this number, from 0."""
+    """Return colour and marker of the series of this number, from 0."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def literal(text: object) -> str:
-    """Text that is data: a dollar sign begins no formula, and nothing hidden is obeyed."""
+    """Escape text from data: a dollar sign begins no formula."""
     return plain(text).replace("$", r"\$")
 
 
 def note(
     ax: Axes, text: str, point: tuple[Any, Any], shift: tuple[float, float], **style: Any
 ) -> None:
-    """Write beside a point, shifted from it by so many printer's points."""
+    """Write next to a point, shifted from it by so many printer's points."""
     ax.annotate(text, point, xytext=shift, textcoords="offset points", **style)
