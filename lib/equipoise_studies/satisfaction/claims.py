@@ -251,44 +251,44 @@ class Rates:
     other: str
     wrong: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, world: str, label: str) -> pd.DataFrame:
+    def correct(self, world: str, label: str) -> pd.DataFrame:
         """Return the share labelled correctly, by collection and run."""
         return self.table.xs((world, label), axis=1, level=("world", "label"))
 
     def size(self, world: str, label: str) -> pd.Series:
         """Return the number of samples, by collection and run."""
-        columns = self.of(world, label).columns
+        columns = self.correct(world, label).columns
         return pd.Series([self.sizes[name, world, label] for name, _ in columns], columns)
 
     def scores(self, world: str, score: str) -> pd.DataFrame:
         """Compute one of `SCORES` on a test set."""
         counts = []
         for label in LABELS:
-            rates = self.of(world, label)
+            rates = self.correct(world, label)
             sizes = np.broadcast_to(self.size(world, label), rates.shape)
             counts += [rates * sizes, sizes]  # expected counts
         values = binary_scores(*counts)[..., SCORES.index(score)]
-        return pd.DataFrame(values, columns=self.of(world, "satisfied").columns)
+        return pd.DataFrame(values, columns=self.correct(world, "satisfied").columns)
 
     def accuracy(self, *worlds: str) -> pd.DataFrame:
         """Compute the accuracy on the samples of several test sets together."""
-        n_correct = self.of(worlds[0], LABELS[0]) * 0.0
+        n_correct = self.correct(worlds[0], LABELS[0]) * 0.0
         n_samples = self.size(worlds[0], LABELS[0]) * 0.0
         for world in worlds:
             for label in LABELS:
-                n_correct = n_correct + self.of(world, label) * self.size(world, label)
+                n_correct = n_correct + self.correct(world, label) * self.size(world, label)
                 n_samples = n_samples + self.size(world, label)
         return n_correct / n_samples
 
     def found(self) -> Ends:
         """Compute the share found of all dissatisfied samples: the ends of Figures 3.4 and 3.5."""
-        rate = self.of(self.other, "dissatisfied")
+        rate = self.correct(self.other, "dissatisfied")
         wrong = pd.Series([self.wrong.get(name, 0.0) for name, _ in rate.columns], rate.columns)
         # At worst all wrong labels are among those found, at best none is.
         lowest = ((rate - wrong) / (1 - wrong)).clip(lower=0)
         highest = (rate / (1 - wrong)).clip(upper=1)
         n_main = self.size("Main", "dissatisfied")
-        found_in_main = self.of("Main", "dissatisfied") * n_main
+        found_in_main = self.correct("Main", "dissatisfied") * n_main
         n_other = self.size(self.other, "dissatisfied")
         n_certain = n_other * (1 - wrong)  # a sample with a wrong label does not count
         shares = []

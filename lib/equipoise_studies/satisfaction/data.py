@@ -49,7 +49,7 @@ class Source(Settings):
 
 
 class Model(Settings):
-    """A language model: a GGUF file or checkpoint in the folder of models, or behind an endpoint.
+    """A model: a GGUF file or checkpoint in the folder of models, or the name at an endpoint.
 
     The key in the environment variable ``key_variable`` is sent to this endpoint only.
     """
@@ -361,7 +361,8 @@ def predictions(study: Study, other: pd.DataFrame) -> pd.DataFrame:
         tables.append(table[table["setup"].isin(estimator.setups)])
     table = pd.concat(tables, ignore_index=True)
     table = table[table["world"].isin(["Main", study.world])].reset_index(drop=True)
-    table["dissatisfaction"] = pd.to_numeric(table["dissatisfaction"].replace("", "nan"))
+    probabilities = table["dissatisfaction"]
+    table["dissatisfaction"] = probabilities.where(probabilities != "", "nan").astype("float64")
     if not table["dissatisfaction"].dropna().between(0, 1).all():
         raise ValueError("predictions must be probabilities from 0 to 1")
     if table.duplicated(columns[:-1]).any():

@@ -78,8 +78,8 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
     """Draw the curves of one measure on one collection, each kind with its name at the end."""
     kinds = curves["run"].map(_kind)
     labels = []
-    for kind, of_kind in curves.groupby(kinds, sort=False):
-        by_ratio = of_kind.groupby("ratio")
+    for kind, lines in curves.groupby(kinds, sort=False):
+        by_ratio = lines.groupby("ratio")
         mean = by_ratio["value"].mean()
         style = _style(str(kind), kinds.unique())
         ax.plot(mean.index, mean, **style)
@@ -92,7 +92,7 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
             linewidth=0,
         )
         label = str(kind)
-        n_runs = of_kind["run"].nunique()
+        n_runs = lines["run"].nunique()
         if n_runs > 1:
             label += f" ({n_runs})"
         elif kind != CONSTANT and _always_dissatisfied(mean, measure):

@@ -103,15 +103,15 @@ def recovered_counts(
 
 
 def jaccard_bounds(
-    original: int, of_original: int, counterfactual: int, shared: int
+    original: int, main_size: int, counterfactual: int, shared: int
 ) -> tuple[float, float]:
     """Return the lowest and the highest Jaccard index that numbers of correct samples allow.
 
-    ``original`` of the ``of_original`` samples of Main are correct, and ``counterfactual`` of the
+    ``original`` of the ``main_size`` samples of Main are correct, and ``counterfactual`` of the
     ``shared`` contexts that have a counterfactual. The thesis does not publish the sets of its
     Table 3.7, only these numbers follow from Table 3.6.
     """
-    fewest_within = max(0, original - (of_original - shared))
+    fewest_within = max(0, original - (main_size - shared))
     # So many of the correct samples of Main may have a counterfactual.
     within = np.arange(fewest_within, min(original, shared) + 1)
     smallest_meet = np.maximum(0, within + counterfactual - shared)
