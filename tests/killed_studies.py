@@ -126,8 +126,8 @@ def end_as_uninterrupted(
 
 
 IMPORTED = (
-    *(f"equipoise_studies.{chapter}.record" for chapter in ("attribution", "ranking_bias")),
-    *(f"equipoise_studies.{chapter}.record" for chapter in ("query_by_example",)),
+    "equipoise_studies.attribution.record",
+    "equipoise_studies.query_by_example.record",
     "equipoise_studies.query_by_example.trainer",
     "transformers.models.auto.modeling_auto",
     "transformers.models.bert.modeling_bert",
@@ -140,21 +140,10 @@ IMPORTED = (
 
 
 def main() -> None:
-    """Import what recorders need, stand in for spaCy, and take orders."""
+    """Import what recorders need, and take orders."""
     for module in IMPORTED:
         with suppress(ModuleNotFoundError):
             importlib.import_module(module)
-    from equipoise_studies.ranking_bias.record import counterfactual, query_set
-    from equipoise_studies.ranking_bias.substitution import GenderPairs
-    from plain_tagger import plain_tagger
-
-    pairs = GenderPairs.of([("he", "she"), ("king", "queen")], [("John", "Mary")])
-    vars(query_set).update(
-        gender_pairs=lambda: pairs,
-        PACKAGES=(),
-        find_spec=lambda _: True,
-    )
-    vars(counterfactual).update(spacy_tagger=lambda **_: plain_tagger, CHUNK=15)
     serve()
 
 

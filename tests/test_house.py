@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 import equipoise
 from equipoise import catalogue, declare, options
 from equipoise.measures import gfr, gfrc, gfrc2
-from equipoise_cli.conversations import harvest, write_transcripts
+from equipoise_cli.harvest import harvest
 from equipoise_cli.declared import DeclaredCommand
 from equipoise_cli.score import score
 from equipoise_compendium import printed as reporting
@@ -281,7 +281,6 @@ def test_every_option_is_declared_once() -> None:
     for name, command in [
         *score.commands.items(),
         ("harvest", harvest),
-        ("transcripts", write_transcripts),
     ]:
         assert isinstance(command, DeclaredCommand)
         taken = [parameter.name for parameter in command.get_params(click.Context(command))]

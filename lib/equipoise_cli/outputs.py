@@ -44,10 +44,8 @@ def table(name: str, columns: Iterable[str]) -> Kind:
 
 
 def _is_transcript(path: Path) -> bool:
-    from equipoise.loaders.transcripts import is_transcript
-
     with path.open("rb") as file:
-        return is_transcript(file.read(2**16))
+        return file.read(2**10).lstrip(b"\xef\xbb\xbf \n").startswith(b"#####")
 
 
 SCORES = table("table of scores", ("measure", "value"))

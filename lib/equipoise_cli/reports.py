@@ -58,13 +58,13 @@ def build(
     With a parameter other than its default, or the smoke profile, a report goes to
     reports/variants, with a page.
     """
-    from equipoise_cli.parquet_folders import cluster as connect
+    from equipoise_cli.cluster import cluster as connect
     from equipoise_compendium import build as builder
     from equipoise_compendium.site import pages
 
     values = named(parameters, "a parameter")
     names = [notebook_name(notebook) for notebook in notebooks]
-    with connect(cluster, single_threaded=True) as executor:
+    with connect(cluster) as executor:
         outcomes = builder.build(names, values, executor=executor, **options)
     faults = []
     n_failed = 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ class _FieldPaths(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "paths"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from equipoise_cli.loaders.answer_frameworks import read_fields
+        from equipoise_cli.loaders.rag_answers import read_fields
 
         try:
             if value:
@@ -204,17 +203,14 @@ def print_text(text: str) -> None:
     sys.stdout.flush()
 
 
-@contextmanager
-def tells_what_was_seen(least_share: float) -> Iterator[list[Any]]:
-    """Say on standard error what the measures within saw, and judge it."""
-    from equipoise import coverage
-    from equipoise.problems import plain
+def show_seen(*tables: Any) -> None:
+    """Show on standard error what the measures could use of their input."""
+    from equipoise.coverage import summaries
+    from equipoise.errors import plain
 
-    with coverage.gathered() as coverages:
-        yield coverages
-    for line in coverage.summaries(coverages):
+    seen = [count for table in tables for count in table.attrs.pop("seen")]
+    for line in summaries(seen):
         click.echo(f"seen: {plain(line)}", err=True)
-    coverage.judge(coverages, least_share)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

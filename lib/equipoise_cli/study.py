@@ -17,7 +17,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.command(epilog=samples("--config, the rest as in data/studies/CHAPTER"))
 @click.argument(
     "chapter",
-    type=click.Choice(["query_by_example", "ranking_bias", "attribution"]),
+    type=click.Choice(["query_by_example", "attribution"]),
 )
 @click.option("--config", default="replica", help="A name in data/studies/CHAPTER, or a YAML file.")
 @click.option(

@@ -92,7 +92,8 @@ class Report:
     Under `equipoise build` it writes where the build says. In a notebook run by hand it writes to
     ``reports/variants/by-hand/<notebook>``, and so never over the committed report. ``notebook`` is
     its name, without ending. ``compared``: whether it is compared with what is printed though its
-    parameters are not the usual ones.
+    parameters are not the usual ones. ``is_variant``: whether they are not; then text, which people
+    wrote for the usual ones, is not asserted: ``assert report.is_variant or difference > 0``.
     """
 
     def __init__(self, notebook: str, *, compared: bool = False) -> None:
@@ -104,6 +105,7 @@ class Report:
             self.folder = project.root() / "reports" / "variants" / "by-hand" / _slug(notebook)
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.is_variant = bool(os.environ.get(VARIANT_VARIABLE))
         self._variant = "" if compared else os.environ.get(VARIANT_VARIABLE, "")
         self._answer: list[str] = []
         self._known = artefacts()
@@ -111,15 +113,6 @@ class Report:
         # by artefact, which another notebook reports: claims of ours
         self._claims_beyond: dict[str, list[dict[str, Any]]] = {}
         plots.use_style(_colours())
-
-    @property
-    def is_variant(self) -> bool:
-        """Whether the parameters are other than the usual ones; then text is not asserted.
-
-        A cell that makes a qualitative statement asserts it:
-        ``assert report.is_variant or difference > 0``.
-        """
-        return bool(self._variant)
 
     def table(
         self,
@@ -293,7 +286,7 @@ class Report:
 
         A variant shows one line in its place.
         """
-        text = DEFAULTS_ONLY if self._variant else " ".join(sentences)
+        text = DEFAULTS_ONLY if self.is_variant else " ".join(sentences)
         return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
 
     def answer(self, *sentences: str) -> None:
@@ -303,7 +296,7 @@ class Report:
         """
         from IPython.display import DisplayHandle
 
-        self._answer = [DEFAULTS_ONLY] if sentences and self._variant else list(sentences)
+        self._answer = [DEFAULTS_ONLY] if sentences and self.is_variant else list(sentences)
         # IPython has no types.
         handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]
         if sentences:

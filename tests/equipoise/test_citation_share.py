@@ -12,8 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.measures.attribution import citation_share, citation_verdicts
-from equipoise.measures.attribution.citation_share import OVER_RELEVANT, OVER_RETRIEVED
+from equipoise.measures.citations import (
+    OVER_RELEVANT,
+    OVER_RETRIEVED,
+    citation_share,
+    citation_verdicts,
+)
 from equipoise.problems import InputError
 from equipoise.statistics import bootstrap_interval
 

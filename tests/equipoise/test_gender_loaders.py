@@ -1,4 +1,4 @@
-"""Loaders of terms, pairs, Grep-BiasIR, Cocktail, streams: formats, and every problem named."""
+"""Loaders of terms, pairs, Cocktail, streams: formats, and every problem named."""
 
 import gzip
 import json
@@ -17,7 +17,6 @@ from equipoise.loaders import documents, gender_terms
 from equipoise.measures.ranking_bias import TermGroups, count_terms
 from equipoise.problems import InputError
 from equipoise_studies.collections import cocktail
-from equipoise_studies.ranking_bias import grepbiasir
 
 
 def problems_of(read: Callable[[], Any]) -> list[str]:
@@ -91,37 +90,6 @@ def test_bad_query_files_are_named(tmp_path: Path) -> None:
     annotated = written(tmp_path, "q.csv", "1,a\u2028, b,n\n2,c\n3,d,x\n1,e,f\n")
     told = problems_of(lambda: gender_terms.read_annotated_queries(annotated))
     assert [int(line.split("line ")[1].split(":")[0].split(",")[0]) for line in told] == [2, 3, 4]
-
-
-def test_every_problem_of_grepbiasir_files_is_told_at_once(tmp_path: Path) -> None:
-    header = "q_id,d_id,relevant,query,doc_title,document,content_gender,exp_stereotype\n"
-    one = written(
-        tmp_path, "one.csv", header + "1,1,2,q,t,d,M,Towards male\n1,2,1,q,t,d,X,nobody\n"
-    )
-    two = written(tmp_path, "two.csv", header + "1,1,1,q,t,d,M,Towards Male\n")
-    told = " ".join(
-        problems_of(lambda: grepbiasir.read_documents([one, two, tmp_path / "three.csv"]))
-    )
-    for said in (
-        "column relevant: found '2'",
-        "column content_gender: found 'X'",
-        "'nobody'",
-        "stands in",
-        "three.csv",
-    ):
-        assert said in told
-    assert "no file" in problems_of(lambda: grepbiasir.read_documents([]))[0]
-    broken = written(
-        tmp_path,
-        "broken.csv",
-        header + '1,1,1,q,t,"two\nlines",M,Towards male\n1,2,1,q,t,d,X,Towards male\n',
-    )
-    assert (
-        ", line 4, column content_gender"
-        in problems_of(lambda: grepbiasir.read_documents([broken]))[0]
-    )
-    queries = written(tmp_path, "queries.csv", "q_id,category,query\n1,Cooking,a\n1,Career,b\n")
-    assert len(problems_of(lambda: grepbiasir.read_queries(queries))) == 2
 
 
 def archive(folder: Path, **members: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ import pytest
 
 from commands import called
 from equipoise.statistics import compare_systems, overview
-from equipoise.statistics.overviews import letters
-from equipoise_cli.tables import Table, as_text
+from equipoise.statistics.compare import letters
 
 TOPICS = 20
 
@@ -127,16 +125,6 @@ def test_runs_stand_as_the_first_measure_has_them() -> None:
     found = overview(comparisons)
     assert found["run"].tolist() == ["run2", "run1", "run0"] * 2
     assert found["letter"].tolist() == ["a", "b", "c"] * 2
-
-
-def test_what_is_no_number_is_shown_as_nothing() -> None:
-    rows = pd.DataFrame({"x": [1.0, np.nan], "p": [0.5, 1e-9]})
-    lines = as_text(Table("Title", rows, "tab:x")).splitlines()
-    assert [line.split() for line in lines[2:]] == [
-        ["x", "p"],
-        ["1.0000", "0.5000"],
-        ["<", "0.0001"],
-    ]
 
 
 def test_equal_means_are_all_the_best() -> None:
@@ -287,24 +275,6 @@ def test_conditions_are_of_means_and_of_differences(tmp_path: Path) -> None:
         assert result.stdout.startswith("Overview")
     refused = called("compare", path, "--fail-if", "ERR>0")
     assert (refused.exit_code, "no measure 'ERR'" in refused.stderr) == (2, True)
-
-
-def test_the_table_is_printed_where_no_figure_can_be_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(tmp_path, scores_of(3, ("nDCG@10",)))
-    plain = compared(path).stdout
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in [name for name in sys.modules if name.startswith("matplotlib.")]:
-        monkeypatch.setitem(sys.modules, name, None)
-    figure = tmp_path / "runs.svg"
-    result = called("compare", path, "--resamples", 199, "--figure", figure)
-    assert result.exit_code == 1
-    assert result.stdout == plain
-    assert "this needs matplotlib" in result.stderr
-    assert not figure.exists()
-    result = called("compare", path, "--figure", figure, "-o", tmp_path / "table.md")
-    assert (result.exit_code, (tmp_path / "table.md").exists()) == (1, True)
 
 
 def test_a_figure_is_of_one_measure(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import Result
+from equipoise.measures.attribution.scores import attribution_rows, score_attribution
 
 from commands import called
 from equipoise.attributes import read_attributes
 from equipoise.files import head, is_parquet, read_text
 from equipoise.loaders.answers import read_answers
-from equipoise.measures.attribution.scores import attribution_rows, score_attribution
 from equipoise.measures.gfrc import gfrc, turns
 from equipoise.measures.gfrc2 import gfrc2, user_clusters
 from equipoise.nuggets import read_nuggets

@@ -13,8 +13,7 @@ import pytest
 
 from commands import called
 from equipoise.problems import Note
-from equipoise_cli.loaders.answer_frameworks import read_fields, relevant_numbers, value_at
-from equipoise_cli.loaders.rag_answers import read_answer_files
+from equipoise_cli.loaders.rag_answers import read_answer_files, read_fields, value_at
 from equipoise_cli.shared import SAMPLES
 
 SITES = ("wiki.example", "news.example")

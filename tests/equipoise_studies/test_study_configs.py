@@ -16,7 +16,7 @@ from equipoise.problems import InputError
 from equipoise_compendium import project, registry
 from equipoise_studies.config import read_config
 
-CHAPTERS = ("query_by_example", "ranking_bias", "attribution")
+CHAPTERS = ("query_by_example", "attribution")
 ABSENT = object()
 
 
@@ -63,9 +63,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ("query_by_example", "tolerance", -1.0, "tolerance", "wanted at least 0"),
     ("query_by_example", "collection/trained_on", 1.5, "collection", "lies in [0, 1)"),
     ("query_by_example", "threads", 0, "threads", "wanted at least 1"),
-    ("ranking_bias", "depth", 0, "depth", "wanted at least 1"),
-    ("ranking_bias", "tolerance", -0.5, "tolerance", "wanted at least 0"),
-    ("ranking_bias", "processes", -1, "processes", "wanted at least 0"),
     ("attribution", "temperature", 9, "temperature", "found '9', wanted at most 2"),
     ("attribution", "documents", 0, "documents", "wanted at least 1"),
     ("attribution", "cut_offs", [0, 2], "cut_offs[0]", "wanted at least 1"),
@@ -75,8 +72,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ("attribution", "records/Mistral/questions", 0, "records.Mistral.questions", "at least 1"),
     # --- something twice
     ("query_by_example", "seeds", [1, 1], "seeds", "1 twice"),
-    ("ranking_bias", "rankers/ance/worlds", ["original"] * 2, "rankers.ance.worlds", "twice"),
-    ("ranking_bias", "rankers/sbert/printed", "ANCE", "rankers", "two for the row ANCE"),
     ("attribution", "cut_offs", [2, 2], "cut_offs", "2 twice"),
     (
         "attribution",
@@ -87,18 +82,9 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ),
     # --- names that are not there, with the nearest
     ("query_by_example", "tolerence", 1.0, "tolerence", "wanted tolerance, which is the nearest"),
-    (
-        "ranking_bias",
-        "query_sets/QS1/colection",
-        "x",
-        "query_sets.QS1.colection",
-        "collection, which",
-    ),
     ("attribution", "models/GPT-4/patence", 1, "models.GPT-4.patence", "wanted patience, which"),
-    ("ranking_bias", "baseline", "bm52", "baseline", "wanted bm25, which is the nearest"),
     ("attribution", "writer", "Lama3", "writer", "no model Lama3, wanted Llama3"),
     ("query_by_example", "systems/tilde_bert/printed", "TILDE BRT", "None", "no row 'TILDE BRT'"),
-    ("ranking_bias", "rankers/ance/printed", "ANSE", "rankers", "no row of Table 4.1, ANSE"),
     ("query_by_example", "device", "gpu", "device", "one of cpu, cuda"),
     # --- addresses and files
     ("attribution", "models/Mistral/url", "127.0.0.1:8001/v1", "models.Mistral.url", "plain http"),
@@ -109,7 +95,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
         "models.Mistral.url",
         "password",
     ),
-    ("ranking_bias", "rankers/bm25/runs", "bm25.trec", "rankers.bm25.runs", "a file for each"),
     ("attribution", "labels", "nowhere.yaml", "labels", "nowhere.yaml"),
     # --- what does not go together
     ("query_by_example", "checkpoints/bert-base", "x", "checkpoints", "no checkpoint bert-base"),
@@ -118,20 +103,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ("attribution", "records/Llama3/questions", 501, "records.Llama3.questions", "501, of 500"),
     # --- a stand-in that calls itself the thesis, a record of another model
     ("query_by_example", "collection", {"kind": "csfcube"}, "collection", "not the thesis's"),
-    (
-        "ranking_bias",
-        "query_sets/QS1",
-        {"collection": "nqoracle"},
-        "query_sets.QS1",
-        "not the thesis",
-    ),
-    (
-        "ranking_bias",
-        "rankers/ance",
-        {"kind": "dense", "model": "small", "about": "x", "printed": "ANCE"},
-        "rankers.ance",
-        "dense as run here, which is not the thesis's ANCE",
-    ),
     ("attribution", "records/GPT-4/model", "Mistral", "records.GPT-4.model", "not gpt-4-0314"),
     ("attribution", "models/GPT-4/in_place_of", ABSENT, "records.GPT-4.model", "in_place_of it"),
 ]
@@ -154,11 +125,6 @@ def test_a_wrong_config_is_refused_at_its_place(
             "query_by_example",
             {"tolerance": -1.0, "tolerence": 1.0, "seeds": [], "collection": {"kind": "csfcube"}},
             {"tolerance", "tolerence", "seeds", "collection"},
-        ),
-        (
-            "ranking_bias",
-            {"depth": 0, "bassline": "x", "baseline": "bm52", "rankers/ance/worlds": ["other"]},
-            {"depth", "bassline", "baseline", "rankers.ance.worlds"},
         ),
         (
             "attribution",
@@ -191,17 +157,6 @@ LISTED = {
         "published as pytorch_model.bin and vocab.txt: to be saved again",
         "cross_mtft: 0 of 4 run files at hand",
         "All models together: about 8 h on an RTX 3090, or 40 days on two cores",
-    ),
-    "ranking_bias": (
-        "collectionandqueries.tar.gz (1.0 GB, unpacked 3.1 GB)",
-        "of 8,841,823 documents recorded; the rest takes about",
-        "Pyserini fetches the index by itself, 2.6 GB",
-        "cds/data/cda_default_pairs.json (",
-        "cds/data/names_pairs_1000_scaled.json (",
-        "cpjku/resources/wordlist_gender_representative.txt (",
-        "genderbias_ir/resources/queries_gender_annotated.csv (",
-        "cpjku/dataset/msmarco_passage.dev.fair.tsv (",
-        "All models together: about 2 h on an RTX 3090",
     ),
     "attribution": (
         "dev_v2.1.json.gz, about 0.1 GB",

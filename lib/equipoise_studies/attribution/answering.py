@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.measures.attribution.brackets import LARGEST_NUMBER, mentions
+from equipoise.measures.citations import LARGEST_NUMBER, mentions
 from equipoise_studies.attribution.prompts import Messages
 from equipoise_studies.recording import add, begin
 from equipoise_studies.systems import endpoint as chat

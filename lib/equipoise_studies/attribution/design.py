@@ -15,8 +15,7 @@ import pandas as pd
 from equipoise.answer_modes import MODES, mode_parts
 from equipoise.arrays import Integers
 from equipoise.files import read_columns
-from equipoise.measures.attribution.bias import AUTHORS
-from equipoise.measures.attribution.correctness import exact_match
+from equipoise.measures.attribution import AUTHORS, exact_match
 from equipoise.problems import InputError, Problem, refused
 from equipoise_studies.attribution.answering import FIELDS, Task
 from equipoise_studies.attribution.authorship import LabelSet, stable_generator

@@ -14,9 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise.measures.attribution.brackets import citations, mentions
-from equipoise.measures.attribution.citation_styles import in_brackets
-from equipoise.measures.attribution.correctness import exact_match
+from equipoise.measures.attribution import exact_match
+from equipoise.measures.citations import citations, in_brackets, mentions
 from equipoise_compendium import registry
 from equipoise_studies.attribution import benchmarks
 
