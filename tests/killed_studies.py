@@ -127,9 +127,8 @@ def end_as_uninterrupted(
 
 IMPORTED = (
     "equipoise_studies.attribution.record",
-    *(f"equipoise_studies.{chapter}.record" for chapter in ("query_by_example", "satisfaction")),
+    "equipoise_studies.query_by_example.record",
     "equipoise_studies.query_by_example.trainer",
-    "equipoise_studies.satisfaction.systems",
     "transformers.models.auto.modeling_auto",
     "transformers.models.bert.modeling_bert",
     "transformers.models.qwen2.modeling_qwen2",

@@ -16,7 +16,7 @@ from equipoise.problems import InputError
 from equipoise_compendium import project, registry
 from equipoise_studies.config import read_config
 
-CHAPTERS = ("query_by_example", "satisfaction", "attribution")
+CHAPTERS = ("query_by_example", "attribution")
 ABSENT = object()
 
 
@@ -63,22 +63,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ("query_by_example", "tolerance", -1.0, "tolerance", "wanted at least 0"),
     ("query_by_example", "collection/trained_on", 1.5, "collection", "lies in [0, 1)"),
     ("query_by_example", "threads", 0, "threads", "wanted at least 1"),
-    (
-        "satisfaction",
-        "estimators/bert/training/epochs",
-        -3,
-        "estimators.bert.training.epochs",
-        "-3",
-    ),
-    (
-        "satisfaction",
-        "estimators/bert/training/batch",
-        0,
-        "estimators.bert.training.batch",
-        "least",
-    ),
-    ("satisfaction", "writer/tokens", 0, "writer.tokens", "wanted at least 1"),
-    ("satisfaction", "tolerance", -1, "tolerance", "wanted at least 0"),
     ("attribution", "temperature", 9, "temperature", "found '9', wanted at most 2"),
     ("attribution", "documents", 0, "documents", "wanted at least 1"),
     ("attribution", "cut_offs", [0, 2], "cut_offs[0]", "wanted at least 1"),
@@ -88,13 +72,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ("attribution", "records/Mistral/questions", 0, "records.Mistral.questions", "at least 1"),
     # --- something twice
     ("query_by_example", "seeds", [1, 1], "seeds", "1 twice"),
-    (
-        "satisfaction",
-        "estimators/bert/up_sampling",
-        [1, 10, 10],
-        "estimators.bert.up_sampling",
-        "10",
-    ),
     ("attribution", "cut_offs", [2, 2], "cut_offs", "2 twice"),
     (
         "attribution",
@@ -105,21 +82,11 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ),
     # --- names that are not there, with the nearest
     ("query_by_example", "tolerence", 1.0, "tolerence", "wanted tolerance, which is the nearest"),
-    ("satisfaction", "writer/modle", "x", "writer.modle", "wanted model, which is the nearest"),
     ("attribution", "models/GPT-4/patence", 1, "models.GPT-4.patence", "wanted patience, which"),
     ("attribution", "writer", "Lama3", "writer", "no model Lama3, wanted Llama3"),
     ("query_by_example", "systems/tilde_bert/printed", "TILDE BRT", "None", "no row 'TILDE BRT'"),
-    ("satisfaction", "estimators/bert/printed", "BRT", "estimators", "model of Table 3.6 BRT"),
     ("query_by_example", "device", "gpu", "device", "one of cpu, cuda"),
-    ("satisfaction", "collections/SGD/upstream", "SGDD", "collections.SGD.upstream", "MWOZ, SGD"),
     # --- addresses and files
-    (
-        "satisfaction",
-        "writer/endpoint",
-        "api.openai.com/v1",
-        "writer.endpoint",
-        "plain http(s) url",
-    ),
     ("attribution", "models/Mistral/url", "127.0.0.1:8001/v1", "models.Mistral.url", "plain http"),
     (
         "attribution",
@@ -130,16 +97,12 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ),
     ("attribution", "labels", "nowhere.yaml", "labels", "nowhere.yaml"),
     # --- what does not go together
-    ("satisfaction", "writer/endpoint", "", "writer.key_variable", "without an endpoint"),
-    ("satisfaction", "writer/prices", [30], "writer.prices", "wanted two"),
-    ("satisfaction", "writer/patience", -1, "writer.patience", "wanted at least 0"),
     ("query_by_example", "checkpoints/bert-base", "x", "checkpoints", "no checkpoint bert-base"),
     ("attribution", "models/GPT-4/prices", [30], "models.GPT-4.prices", "wanted two"),
     ("attribution", "documents", 5, "cut_offs", "up to 8 passages, of which 5 are usual"),
     ("attribution", "records/Llama3/questions", 501, "records.Llama3.questions", "501, of 500"),
     # --- a stand-in that calls itself the thesis, a record of another model
     ("query_by_example", "collection", {"kind": "csfcube"}, "collection", "not the thesis's"),
-    ("satisfaction", "counterfactuals", "swapped", "counterfactuals", "not the thesis's"),
     ("attribution", "records/GPT-4/model", "Mistral", "records.GPT-4.model", "not gpt-4-0314"),
     ("attribution", "models/GPT-4/in_place_of", ABSENT, "records.GPT-4.model", "in_place_of it"),
 ]
@@ -162,11 +125,6 @@ def test_a_wrong_config_is_refused_at_its_place(
             "query_by_example",
             {"tolerance": -1.0, "tolerence": 1.0, "seeds": [], "collection": {"kind": "csfcube"}},
             {"tolerance", "tolerence", "seeds", "collection"},
-        ),
-        (
-            "satisfaction",
-            {"tolerance": -1, "recrod": "x", "estimators/bert/printed": "BRT"},
-            {"tolerance", "recrod", "estimators"},
         ),
         (
             "attribution",
@@ -199,18 +157,6 @@ LISTED = {
         "published as pytorch_model.bin and vocab.txt: to be saved again",
         "cross_mtft: 0 of 4 run files at hand",
         "All models together: about 8 h on an RTX 3090, or 40 days on two cores",
-    ),
-    "satisfaction": (
-        "asap/dataset/mwoz/valid_mwoz.txt (1,199,560 bytes, licence: MIT)",
-        "asap/dataset/sgd/test_sgd.txt (",
-        "uss/dataset/MWOZ.txt (",
-        "uss/dataset/SGD.txt (",
-        "All calls together: 1,775, about 58 USD at most",
-        "https://huggingface.co/HuggingFaceH4/zephyr-7b-beta, 15 GB, MIT",
-        "a key with credit at the provider",
-        "calls: 851, tokens of prompts about 695,093, of answers at most 127,650, about 29 USD",
-        "ours: no printed cell is of it",
-        "h on an RTX 3090, or",
     ),
     "attribution": (
         "dev_v2.1.json.gz, about 0.1 GB",
