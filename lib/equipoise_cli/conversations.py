@@ -259,7 +259,7 @@ def _figure_of_conversations(table: Any, turns: Any, sets: Any, path: Path) -> b
 
     mpl.use("Agg")  # no window is wanted
     from equipoise_compendium.plots import rendered, use_style
-    from equipoise_studies.plots.conversations import annotated_conversations
+    from equipoise_studies.pilot.conversation_figures import annotated_conversations
 
     if not (table.level > 0).any():
         raise click.UsageError("--figure: there is no relevant nugget to draw")

@@ -98,6 +98,3 @@ def test_reach_is_the_range_and_who_leads() -> None:
     }
     expected |= {"highest": [0.5, 0.6], "leads": [1 / 3, 1 / 3]}
     pd.testing.assert_frame_equal(explore.reach(grid), pd.DataFrame(expected), check_dtype=False)
-    assert "a has a GFRC2 of 0.200000 with the paper's settings" in explore.told("T", grid)
-    assert "under 33% of them" in explore.told("T", grid)
-    assert explore.lines_in_words(grid).endswith("a, : 0.200 to 0.400; b, : 0.100 to 0.400")

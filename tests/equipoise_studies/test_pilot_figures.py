@@ -12,8 +12,8 @@ from matplotlib.text import Annotation
 
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import NuggetTable, nugget_table
-from equipoise_studies.pilot import explore, figures, sentences
-from equipoise_studies.plots import conversations as plots
+from equipoise_studies.pilot import conversation_figures as plots
+from equipoise_studies.pilot import explore, figures
 
 SETS = {
     "ORIGIN": AttributeSet(
@@ -109,37 +109,7 @@ def test_discs_are_as_large_as_the_share_of_users_who_leave() -> None:
     assert np.asarray(discs.get_offsets()).tolist() == [[1, 0.3], [2, 0.6]]
     assert (discs.get_sizes() - 8).tolist() == [125, 250]
     assert [text.get_text() for text in ax.texts] == ["y: nothing relevant,\nnobody leaves"]
-    assert sentences.where_users_leave(clusters) == "T x 2, U y 1"
     plt.close(figure)
-
-
-def test_what_figures_show_is_said_in_numbers() -> None:
-    outcomes = [
-        ("x", "1", "oo"),
-        ("x", "2", "ox"),
-        ("x", "3", "xo"),
-        ("x", "4", "xx"),
-        ("x", "5", "x-"),
-    ]
-    turns = [(run, topic, turn + 1, pair[turn]) for run, topic, pair in outcomes for turn in (0, 1)]
-    said = sentences.outcomes_in_words(
-        pd.DataFrame(turns, columns=["run", "topic", "turn", "outcome"])
-    )
-    assert (
-        said
-        == "both turns are useful in 1 of 5 conversations, just one of them in 2, neither in 1, "
-        "and 1 break down"
-    )
-    scores = pd.DataFrame({"run": ["a", "a", "b"], "wc": [10, 20, 30]})
-    assert (
-        sentences.where_nuggets_stand(scores)
-        == "a has 2 between words 10 and 20, b has 1 between words 30 and 30"
-    )
-    clusters = pd.DataFrame(
-        {"run": "a", "wc": [3, 9], "GNP": [0.1, 0.2], "DistrSim ORIGIN": [0.3, 0.4]}
-    )
-    said = sentences.clusters_in_words(clusters, SETS)
-    assert said == "a, words 3 to 9: utility from 0.10 to 0.20, fairness (ORIGIN) from 0.30 to 0.40"
 
 
 def test_no_name_stands_on_the_line_of_another() -> None:
@@ -159,24 +129,6 @@ def test_names_need_no_more_room_than_they_take(nuggets: NuggetTable, turns: pd.
     assert heights[0] < heights[1] < heights[2] < heights[0] + 1.5
     assert min(bar.get_width() for bar in bars(narrow, 0)) > 5
     plt.close("all")
-
-
-def test_scores_over_other_annotations_have_one_axis() -> None:
-    figure, ax = plt.subplots()
-    rows = []
-    for measure, scale in (("R", 0.001), ("GF", 1.0)):
-        for run, score in (("a", 0.4), ("b", 0.2)):
-            rows.append((run, "", measure, score * scale, 0.1 * scale, 0.5 * scale))
-    intervals = pd.DataFrame(rows, columns=["run", "attribute", "measure", "value", "low", "high"])
-    ahead = pd.DataFrame({"attribute": "", "measure": ["R", "GF"], "share ahead": [0.9, 0.8]})
-    figures.other_annotations(ax, intervals, ahead)
-    drawn = [np.asarray(line.get_xdata(), dtype=float).tolist() for line in ax.lines]
-    for first, second in zip(drawn[:4], drawn[4:], strict=True):
-        assert first == pytest.approx(second)
-    assert drawn[2] == pytest.approx([0.25, 1.25])
-    assert drawn[3] == pytest.approx([0.5])
-    assert [text.get_text() for text in ax.texts] == ["90%", "80%", "ahead"]
-    plt.close(figure)
 
 
 def test_scores_over_the_patience_are_marks_with_their_names_apart() -> None:

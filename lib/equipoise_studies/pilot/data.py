@@ -1,8 +1,11 @@
-"""The test collection of the pilot study, the FairWeb-1 pilot pack, from its facts."""
+"""The data of the pilot studies: the FairWeb-1 pilot pack, and harvested conversations."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +14,7 @@ from equipoise.attributes import AttributeSet
 from equipoise_compendium import facts
 
 _STUDY = "pilot"
+_TURN = ["user", "system", "outcome", "finish"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Pack:
 
 
 def read_pack() -> Pack:
-    """The FairWeb-1 pilot pack, with runs called bm25, qld and qljm."""
+    """Read the derived data of the FairWeb-1 pilot pack, with runs bm25, qld and qljm."""
     runs = facts.read(_STUDY, "runs.parquet").astype({"rank": int})
     qrels = facts.read(_STUDY, "qrels.csv", {"level": int})
     target_rows = facts.read(_STUDY, "targets.csv")
@@ -43,3 +47,28 @@ def read_pack() -> Pack:
         ids = members[["topic", "document"]]
         memberships[row.attribute] = ids.join(shares).reset_index(drop=True)
     return Pack(runs, qrels, memberships, attributes)
+
+
+def read_harvest(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Read what ``equipoise harvest`` recorded: its settings, and the turns as a table.
+
+    Columns of the turns are ``run, type, topic, turn, user, system, outcome, finish``, in the order
+    of trials and topics; trial 2 of ``qwen.jsonl`` is the run ``qwen-2``. A first turn that ended
+    its conversation is followed by a second with outcome ``-``. Conversations that are not complete
+    are rejected.
+    """
+    settings, *lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    recorded = {(line["trial"], line["topic"], line["turn"]): line for line in lines}
+    not_held = {"user": "", "system": "", "outcome": "-", "finish": ""}
+    rows = []
+    for trial in sorted({line["trial"] for line in lines}):
+        for topic in settings["topics"]:
+            name = topic["topic"]
+            first = recorded.get((trial, name, 1))
+            second = recorded.get((trial, name, 2))
+            if first is None or (second is None and not first["breakdown"]):
+                raise ValueError(f"{path}: topic {name}, trial {trial} is not complete")
+            for turn, line in ((1, first), (2, second or not_held)):
+                fields = [line[column] for column in _TURN]
+                rows.append([f"{path.stem}-{trial}", topic.get("kind", ""), name, turn, *fields])
+    return settings, pd.DataFrame(rows, columns=["run", "type", "topic", "turn", *_TURN])

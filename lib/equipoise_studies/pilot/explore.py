@@ -144,21 +144,11 @@ def _label_ends(ax: Axes) -> None:
         lowest = height
 
 
-def lines_in_words(grid: pd.DataFrame) -> str:
-    """What `by_patience` draws: from where to where GFRC2 of each run goes with each stop model."""
-    shown = _other_settings_as_in_the_paper(grid)
-    ends = shown.groupby(["run", "stop model"], sort=False)["GFRC2"].agg(["first", "last"])
-    lines = []
-    for (run, stop_model), first, last in ends.itertuples():
-        lines.append(f"{run}, {stop_model}: {first:.3f} to {last:.3f}")
-    return f"GFRC2 from the least to the greatest patience. {'; '.join(lines)}"
-
-
 def reach(grid: pd.DataFrame) -> pd.DataFrame:
-    """Range of each score of each run over all settings, the paper's, and how often it leads.
+    """Compute the range of each score of each run over all settings, and how often it leads.
 
-    Columns are run, score, paper, lowest, highest, and leads: the share of the settings under which
-    the run has the higher value of two.
+    Columns are ``run, score, paper`` (the value with the paper's settings), ``lowest, highest`` and
+    ``leads``, the share of the settings under which the run has the higher value of two.
     """
     names = [name for name in grid.columns if name not in ("run", *SETTINGS, "paper")]
     tidy = grid.melt(["run", *SETTINGS, "paper"], names, "score")
@@ -169,15 +159,3 @@ def reach(grid: pd.DataFrame) -> pd.DataFrame:
     table = groups.agg(lowest=("value", "min"), highest=("value", "max"), leads=("leads", "mean"))
     table.insert(0, "paper", tidy[tidy["paper"] == 1].set_index(["run", "score"])["value"])
     return table.reset_index()
-
-
-def told(topic: str, grid: pd.DataFrame) -> str:
-    """How far GFRC2 of the run that is ahead can be moved, and how often it stays ahead."""
-    ranges = reach(grid).query("score == 'GFRC2'")
-    ahead = ranges.loc[ranges["paper"].idxmax()]
-    settings = len(grid) // grid["run"].nunique()
-    return (
-        f"On {topic}, {ahead['run']} has a GFRC2 of {ahead['paper']:.6f} with the paper's "
-        f"settings, and between {ahead['lowest']:.6f} and {ahead['highest']:.6f} over all "
-        f"{settings} settings. It is ahead of the other run under {ahead['leads']:.0%} of them."
-    )

@@ -1,4 +1,4 @@
-"""Figures of the pilot study: outcomes of conversations, who leaves, what annotators change."""
+"""Figures of the pilot study: outcomes of conversations, and where users leave."""
 
 from __future__ import annotations
 
@@ -182,32 +182,3 @@ def _write_beside(ax: Axes, row: float, texts: Sequence[str]) -> None:
         shift = (6 + 54 * column, 0)
         style: Any = {"va": "center", "fontsize": 8.5, "annotation_clip": False}
         note(ax, text, (1, row), shift, xycoords=ax.get_yaxis_transform(), **style)
-
-
-def other_annotations(ax: Axes, intervals: pd.DataFrame, ahead: pd.DataFrame) -> Axes:
-    """Draw the scores of two runs with their intervals, and how often the first is ahead.
-
-    A row a score, each divided by that of the first run, so that one axis holds all. ``intervals``
-    are those of one topic and all judgements; ``ahead`` has the columns attribute, measure, share
-    ahead.
-    """
-    runs = list(dict.fromkeys(intervals["run"]))
-    names = []
-    for place, lead in enumerate(ahead.itertuples(index=False)):
-        of_attribute = intervals["attribute"] == lead.attribute
-        rows = intervals[of_attribute & (intervals["measure"] == lead.measure)].set_index("run")
-        scores = rows[["low", "value", "high"]] / rows.loc[runs[0], "value"]
-        for number, run in enumerate(runs):
-            low, score, high = scores.loc[run]
-            height = place + 0.3 * number - 0.15
-            style = look(number) | {"label": literal(run) if place == 0 else ""}
-            ax.plot([low, high], [height, height], color=style["color"], lw=1.6)
-            ax.plot(score, height, linestyle="none", **style)
-        names.append(literal(f"{lead.measure} {lead.attribute}".strip()))
-        _write_beside(ax, place, (f"{lead[-1]:.0%}",))
-    _write_beside(ax, -0.7, ("ahead",))
-    ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, None))
-    ax.set_yticks(range(len(names)), names)
-    ax.set_xlabel(f"Score, as a multiple of that of {literal(runs[0])}")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-    return ax
