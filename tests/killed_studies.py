@@ -126,7 +126,7 @@ def end_as_uninterrupted(
 
 
 IMPORTED = (
-    *(f"equipoise_studies.{chapter}.record" for chapter in ("attribution", "ranking_bias")),
+    "equipoise_studies.ranking_bias.record",
     *(f"equipoise_studies.{chapter}.record" for chapter in ("query_by_example", "satisfaction")),
     "equipoise_studies.query_by_example.trainer",
     "equipoise_studies.satisfaction.systems",

@@ -9,12 +9,10 @@ from equipoise_compendium import facts, project, registry
 
 pytestmark = pytest.mark.upstream
 
-STUDIES = sorted(path.parent.name for path in (project.root() / "data/facts").glob("*/sources.csv"))
+SOURCES = (project.root() / "data/facts").glob("*/sources.csv")
+# The script make.py of the others has tests of its own.
+STUDIES = sorted(it.parent.name for it in SOURCES if not it.with_name("make.py").is_file())
 upstream.skip_without(*registry.entries()["item"].unique())
-
-
-def test_every_study_with_upstream_data_has_facts() -> None:
-    assert len(STUDIES) == 6
 
 
 @pytest.mark.parametrize("study", STUDIES)

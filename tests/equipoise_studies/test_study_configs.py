@@ -16,7 +16,7 @@ from equipoise.problems import InputError
 from equipoise_compendium import project, registry
 from equipoise_studies.config import read_config
 
-CHAPTERS = ("query_by_example", "satisfaction", "ranking_bias", "attribution")
+CHAPTERS = ("query_by_example", "satisfaction", "ranking_bias")
 ABSENT = object()
 
 
@@ -82,13 +82,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ("ranking_bias", "depth", 0, "depth", "wanted at least 1"),
     ("ranking_bias", "tolerance", -0.5, "tolerance", "wanted at least 0"),
     ("ranking_bias", "processes", -1, "processes", "wanted at least 0"),
-    ("attribution", "temperature", 9, "temperature", "found '9', wanted at most 2"),
-    ("attribution", "documents", 0, "documents", "wanted at least 1"),
-    ("attribution", "cut_offs", [0, 2], "cut_offs[0]", "wanted at least 1"),
-    ("attribution", "models/GPT-4/prices", [-1, 60], "models.GPT-4.prices[0]", "at least 0"),
-    ("attribution", "models/GPT-4/patience", -1, "models.GPT-4.patience", "wanted at least 0"),
-    ("attribution", "models/GPT-4/parallel", 0, "models.GPT-4.parallel", "wanted at least 1"),
-    ("attribution", "records/Mistral/questions", 0, "records.Mistral.questions", "at least 1"),
     # --- something twice
     ("query_by_example", "seeds", [1, 1], "seeds", "1 twice"),
     (
@@ -100,14 +93,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
     ),
     ("ranking_bias", "rankers/ance/worlds", ["original"] * 2, "rankers.ance.worlds", "twice"),
     ("ranking_bias", "rankers/sbert/printed", "ANCE", "rankers", "two for the row ANCE"),
-    ("attribution", "cut_offs", [2, 2], "cut_offs", "2 twice"),
-    (
-        "attribution",
-        "records/GPT-4/experiments/NQ",
-        ["modes", "modes"],
-        "records.GPT-4.experiments.NQ",
-        "modes twice",
-    ),
     # --- names that are not there, with the nearest
     ("query_by_example", "tolerence", 1.0, "tolerence", "wanted tolerance, which is the nearest"),
     ("satisfaction", "writer/modle", "x", "writer.modle", "wanted model, which is the nearest"),
@@ -118,9 +103,7 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
         "query_sets.QS1.colection",
         "collection, which",
     ),
-    ("attribution", "models/GPT-4/patence", 1, "models.GPT-4.patence", "wanted patience, which"),
     ("ranking_bias", "baseline", "bm52", "baseline", "wanted bm25, which is the nearest"),
-    ("attribution", "writer", "Lama3", "writer", "no model Lama3, wanted Llama3"),
     ("query_by_example", "systems/tilde_bert/printed", "TILDE BRT", "None", "no row 'TILDE BRT'"),
     ("satisfaction", "estimators/bert/printed", "BRT", "estimators", "model of Table 3.6 BRT"),
     ("ranking_bias", "rankers/ance/printed", "ANSE", "rankers", "no row of Table 4.1, ANSE"),
@@ -134,24 +117,12 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
         "writer.endpoint",
         "plain http(s) url",
     ),
-    ("attribution", "models/Mistral/url", "127.0.0.1:8001/v1", "models.Mistral.url", "plain http"),
-    (
-        "attribution",
-        "models/Mistral/url",
-        "https://me:secret@a/v1",
-        "models.Mistral.url",
-        "password",
-    ),
     ("ranking_bias", "rankers/bm25/runs", "bm25.trec", "rankers.bm25.runs", "a file for each"),
-    ("attribution", "labels", "nowhere.yaml", "labels", "nowhere.yaml"),
     # --- what does not go together
     ("satisfaction", "writer/endpoint", "", "writer.key_variable", "without an endpoint"),
     ("satisfaction", "writer/prices", [30], "writer.prices", "wanted two"),
     ("satisfaction", "writer/patience", -1, "writer.patience", "wanted at least 0"),
     ("query_by_example", "checkpoints/bert-base", "x", "checkpoints", "no checkpoint bert-base"),
-    ("attribution", "models/GPT-4/prices", [30], "models.GPT-4.prices", "wanted two"),
-    ("attribution", "documents", 5, "cut_offs", "up to 8 passages, of which 5 are usual"),
-    ("attribution", "records/Llama3/questions", 501, "records.Llama3.questions", "501, of 500"),
     # --- a stand-in that calls itself the thesis, a record of another model
     ("query_by_example", "collection", {"kind": "csfcube"}, "collection", "not the thesis's"),
     ("satisfaction", "counterfactuals", "swapped", "counterfactuals", "not the thesis's"),
@@ -169,8 +140,6 @@ WRONG: list[tuple[str, str, Any, str, str]] = [
         "rankers.ance",
         "dense as run here, which is not the thesis's ANCE",
     ),
-    ("attribution", "records/GPT-4/model", "Mistral", "records.GPT-4.model", "not gpt-4-0314"),
-    ("attribution", "models/GPT-4/in_place_of", ABSENT, "records.GPT-4.model", "in_place_of it"),
 ]
 
 
@@ -201,11 +170,6 @@ def test_a_wrong_config_is_refused_at_its_place(
             "ranking_bias",
             {"depth": 0, "bassline": "x", "baseline": "bm52", "rankers/ance/worlds": ["other"]},
             {"depth", "bassline", "baseline", "rankers.ance.worlds"},
-        ),
-        (
-            "attribution",
-            {"temperature": 9, "sead": 1, "writer": "Lama3", "records/GPT-4/model": "Mistral"},
-            {"temperature", "sead", "writer", "records.GPT-4.model"},
         ),
     ],
 )
@@ -256,14 +220,6 @@ LISTED = {
         "genderbias_ir/resources/queries_gender_annotated.csv (",
         "cpjku/dataset/msmarco_passage.dev.fair.tsv (",
         "All models together: about 2 h on an RTX 3090",
-    ),
-    "attribution": (
-        "dev_v2.1.json.gz, about 0.1 GB",
-        "https://huggingface.co/mistralai/Mistral-7B-Instruct-v0.3, 15 GB, Apache 2.0",
-        "USD at most",
-        "of which no paper asks, and is ours (calls: 2,000",
-        "All models together: about 32 h on an RTX 3090",
-        "All calls together: 112,001, about 1,870 USD at most",
     ),
 }
 """What a shopping list says of each chapter, of data that nobody has here."""

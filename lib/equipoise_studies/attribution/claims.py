@@ -152,6 +152,39 @@ def least_mean_bias(biases: pd.DataFrame, sample: int, said: str) -> Evidence:
     return Evidence(said, gap, low, high, n=sample * biases["benchmark"].nunique())
 
 
+def least_shift(shifts: pd.DataFrame, sample: int) -> Evidence:
+    """How far labels shift a model's recall in the setting with the largest shift; least model.
+
+    Random variation has no direction: it makes a CAS, but no shift of the mean. Of several settings
+    one shifts most by chance, so each interval has Bonferroni's level. ``shifts``: ``gap`` and
+    ``error`` of each setting.
+    """
+    shifts = shifts.assign(gap=shifts["gap"].abs())
+    by_model = shifts.groupby("model")["gap"]
+    largest = shifts.loc[by_model.idxmax()]
+    largest = with_interval(largest, sample, tail=0.025 / by_model.size().max())
+    least = largest.loc[largest["low"].idxmin()]
+    said = f"shift of recall by labels, largest of the settings of {least['model']}, in points"
+    return Evidence(said, least["gap"], least["low"], least["high"], n=sample)
+
+
+def missed_recall(one_form: pd.DataFrame, all_forms: pd.DataFrame) -> Evidence:
+    """Recall that is missed where only [1] is read, mean of the models.
+
+    Further citations can only raise recall, so what as many random citations would add is
+    subtracted. Takes answers of `data.large_model_answers` in two readings.
+    """
+    further = all_forms["cited"] - one_form["cited"]
+    others = all_forms["passages"] - one_form["cited"]
+    at_random = (100 - one_form["recall"]) * further / others.clip(lower=1)
+    missed = all_forms.assign(missed=all_forms["recall"] - one_form["recall"] - at_random)
+    said = (
+        "recall by all forms of citation minus that by [1] alone, and minus what as many random "
+        "citations would add, mean of the models, in points"
+    )
+    return pooled_mean(missed, "missed", said, settings=["model"])
+
+
 def least_margin(
     table: pd.DataFrame,
     index: Sequence[str],
