@@ -316,7 +316,7 @@ def test_the_shift_of_recall() -> None:
 
 
 def test_the_gap_of_confidence_by_label() -> None:
-    gap = {}
+    gap: dict[tuple[str, ...], float] = {}
     for row in published("5.6", "5.10"):
         key = (row["benchmark"], row["model"], row["relevant"], row["mode"])
         gap[key] = 100 * (float(row["relevant AC"]) - float(row["non-relevant AC"]))
@@ -373,7 +373,7 @@ def test_counts_of_published_cells() -> None:
 
 @pytest.mark.parametrize("number", [2, 3, 5, 7])
 def test_margins_over_gpt_4(number: int) -> None:
-    cells = {}
+    cells: dict[tuple[str, ...], float] = {}
     for row in published(f"5.{number}"):
         for score in ("ΔPrecision", "ΔRecall"):
             key = (row["model"], row["benchmark"], row["relevant"], score)

@@ -94,8 +94,9 @@ class Model(Settings):
     """A model behind an OpenAI-compatible ``url``, or GGUF ``weights`` on this machine.
 
     ``name``: of the model at its url. ``key_variable``: the environment variable with its key.
-    ``parallel``: requests at a time. ``retries``: of one request. ``context``: tokens of prompt and
-    answer together, and ``threads``, where weights run here. ``source``: where it is available.
+    ``parallel``: requests at a time. ``retries``: of one request, as where the rate is limited.
+    ``context``: tokens of prompt and answer together, and ``threads``, where weights run here.
+    ``source``: where it is available.
     """
 
     weights: str = ""
@@ -103,7 +104,7 @@ class Model(Settings):
     name: str = ""
     key_variable: str = ""
     parallel: PositiveInt = 1
-    retries: NonNegativeInt = 5
+    retries: NonNegativeInt = 30
     context: PositiveInt = 4096
     threads: PositiveInt = 2
     source: str = ""
