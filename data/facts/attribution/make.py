@@ -18,8 +18,8 @@ from typing import Any
 import click
 import pandas as pd
 
-from equipoise.measures.citations import citations, mentions
 from equipoise.measures.attribution import exact_match
+from equipoise.measures.citations import citations, mentions
 from equipoise_compendium import project, registry
 
 # Large models by the names that chats of 2025 and 2026 give them, and their folders in litm2026.

@@ -31,8 +31,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from equipoise.answer_modes import mode_parts
-from equipoise.measures.citations import LARGEST_NUMBER, mentions
 from equipoise.measures.attribution import exact_match
+from equipoise.measures.citations import LARGEST_NUMBER, mentions
 from equipoise_compendium import project, registry
 from equipoise_studies.attribution import data, prompts
 

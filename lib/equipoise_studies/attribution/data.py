@@ -27,8 +27,7 @@ from pydantic import (
 
 from equipoise.answer_modes import MODES
 from equipoise.loaders.answers import read_answers
-from equipoise.measures.attribution import bias_table, citation_rows
-from equipoise.measures.attribution import quality_table
+from equipoise.measures.attribution import bias_table, citation_rows, quality_table
 from equipoise_compendium import project
 
 # --- settings -------------------------------------------------------------------------------------

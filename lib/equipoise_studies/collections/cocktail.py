@@ -20,8 +20,8 @@ from typing import Any, Literal
 import pandas as pd
 
 from equipoise.files import decoded
-from equipoise.readers import json_value
 from equipoise.problems import Problems, reason, refused, shown
+from equipoise.readers import json_value
 
 LARGEST_MEMBER = 2**30
 """Bytes beyond which a file in an archive is refused: a small archive must not fill the memory."""
