@@ -64,7 +64,7 @@ def test_notebook_sources_hold_no_outputs_and_no_functions(name: str) -> None:
     assert all(parameter.help for parameter in notebook.parameters.values())
 
 
-COMPUTING = ("equipoise.measures", "equipoise.statistics", "equipoise.orders")
+COMPUTING = ("equipoise.measures", "equipoise.statistics", "equipoise.permutations")
 """Packages whose functions say how a number arises."""
 
 

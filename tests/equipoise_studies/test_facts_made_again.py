@@ -9,12 +9,14 @@ from equipoise_compendium import facts, project, registry
 
 pytestmark = pytest.mark.upstream
 
-STUDIES = sorted(path.parent.name for path in (project.root() / "data/facts").glob("*/sources.csv"))
+FACTS = project.root() / "data" / "facts"
+# The others have a script make.py, which their own tests run.
+STUDIES = sorted(
+    path.parent.name
+    for path in FACTS.glob("*/sources.csv")
+    if not path.with_name("make.py").exists()
+)
 upstream.skip_without(*registry.entries()["item"].unique())
-
-
-def test_every_study_with_upstream_data_has_facts() -> None:
-    assert len(STUDIES) == 6
 
 
 @pytest.mark.parametrize("study", STUDIES)
