@@ -34,7 +34,6 @@ _FRONT_DOOR = {
     "measures.rank_overlap": "crbo rbo",
     "measures.ranking_bias": "TermGroups arb awrf count_terms fairr nfairr score_ranking_bias ted"
     " texfair",
-    "measures.trees": "conversation_trees expected_scores leaving_trees",
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "coverage": "Unseen",
     "problems": "InputError Problem",

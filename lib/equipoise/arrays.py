@@ -88,6 +88,12 @@ def ratio(numerator: ArrayLike, denominator: ArrayLike, otherwise: float) -> Flo
     return np.divide(over, under, out=quotients, where=under != 0)
 
 
+def sums_by_case(cases: ArrayLike, values: ArrayLike, n_cases: int) -> Floats:
+    """Sum of the values of each case; ``cases`` and ``values`` are shaped (items,)."""
+    numbers = np.asarray(cases, dtype=np.intp)
+    return np.bincount(numbers, np.asarray(values), n_cases).astype(np.float64)
+
+
 def numbered(values: pd.Series) -> tuple[Integers, pd.Index]:
     """Number of each value among the distinct ones, which come in the order of their first rows."""
     codes, distinct = pd.factorize(values, use_na_sentinel=False)

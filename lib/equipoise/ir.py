@@ -30,7 +30,6 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge
-from equipoise.declare import choices_of, options_of
 from equipoise.divergences import DIVERGENCES, refuse_order
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.gender_terms import read_terms
@@ -43,7 +42,7 @@ from equipoise.measures.ranking_bias import (
     count_terms,
     score_ranking_bias,
 )
-from equipoise.options import Attention, Tokens, Unrepresented
+from equipoise.options import Attention, Tokens, Unrepresented, choices_of, options_of
 
 _COLUMNS = {
     "query_id": "topic",
@@ -175,7 +174,7 @@ class _GFR(_Fairness):
             qrels,
             memberships,
             attributes,
-            gains=self["gains"] or "exponential",
+            gains=self["gains"],
             cutoff=self["cutoff"],
             order="score",
             unrepresented=self["unrepresented"],

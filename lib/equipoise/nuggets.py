@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,21 +81,20 @@ class NuggetTable:
             .assign(turn=self.turn[rows])
         )
 
-    def relevant(self, duplicates: Literal["nonrelevant", "relevant"]) -> Booleans:
+    def relevant(self) -> Booleans:
         """Which rows count as relevant nuggets, shaped (rows,).
 
-        ``duplicates`` says what a relevant nugget is whose entity an earlier one of the
-        conversation named already; gfrc section 5 argues for nonrelevant.
+        A nugget is not relevant if an earlier relevant one of the conversation named its entity
+        (gfrc, section 5).
         """
         relevant: Booleans = self.level > 0
-        if duplicates == "relevant" or self.entity is None:
+        if self.entity is None:
             return relevant
         named = np.flatnonzero(relevant & (self.entity >= 0))
         namings = pd.DataFrame(
             {"conversation": self.conversation[named], "entity": self.entity[named]}
         )
-        again = named[namings.duplicated().to_numpy()]
-        relevant[again] = False
+        relevant[named[namings.duplicated().to_numpy()]] = False
         return relevant
 
 

@@ -22,10 +22,11 @@ from equipoise_cli import (
     new,
     orders,
     reports,
-    score_cases,  # noqa: F401 - it adds to score
+    score_attribution,  # noqa: F401 - it adds to score
     score_citations,  # noqa: F401 - it adds to score
     score_lists,  # noqa: F401 - it adds to score
     score_overlap,  # noqa: F401 - it adds to score
+    score_ranking_bias,  # noqa: F401 - it adds to score
     study,
 )
 from equipoise_cli.declared import CommandGroup
@@ -71,13 +72,10 @@ def _value_error(error: ValueError | KeyError) -> str:
     return message
 
 
-def _show_problems(error: InputError) -> None:
-    """Every problem of the input on standard error, then how many there are."""
-    for line in error.told():
-        click.echo(f"error: {line}", err=True)
-    count = len(error.problems)
-    problems = "problems" if count > 1 else "problem"
-    click.echo(f"{count} {problems} in the input; nothing was written.", err=True)
+class _InputFault(click.ClickException):
+    """A fault of the input, in one sentence, without the usage of the command."""
+
+    exit_code = 2
 
 
 @contextmanager
@@ -91,8 +89,7 @@ def _in_sentences() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise click.ClickException(_to_install(error)) from None
     except InputError as error:
-        _show_problems(error)
-        raise click.exceptions.Exit(2) from None
+        raise _InputFault(str(error)) from None
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # click ends quietly: nobody reads on

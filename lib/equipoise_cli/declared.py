@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.declare import OpenChoice, choices_of, described, from_text, option_of, options_of
 from equipoise.problems import InputError, listed
 from equipoise_cli.shared import FILE, TARGET
+
+if TYPE_CHECKING:
+    from equipoise.options import Option
 
 GROUPS = ("Input", "Measure", "Statistics", "Output", "Other")
 """Headings of the options in a command's help, in their order."""
@@ -26,34 +28,32 @@ _GROUP_OF = {
     "caption": "Output",
     "label": "Output",
     "cluster": "Other",
+    "order": "Input",
+    **dict.fromkeys(
+        ("level", "resamples", "draws", "seed", "test", "correction", "unpaired"), "Statistics"
+    ),
 }
-"""Of a command's own options by their names; the others are of what it reads."""
+"""Headings of options by name; of the others a command's own are input, declared ones measure."""
 
 
 class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A value that the declaration of an option reads and checks."""
+    """A value that the type of a declared option reads and checks."""
 
     name = "value"
 
-    def __init__(self, choice: OpenChoice) -> None:
-        self.choice = choice
+    def __init__(self, option: Option) -> None:
+        self.option = option
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
         """How the value is written, for the help."""
-        option = option_of(self.choice.hint)
-        if option is not None and option.form:
-            return option.form
-        words = choices_of(self.choice.hint)
-        if words:
-            return f"[{'|'.join(words)}]"
-        return "TEXT" if described(self.choice.hint) == "text" else "NUMBER"
+        return self.option.form
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read text; a default is taken as it is."""
+        """Read text; a default is taken unchanged."""
         if not isinstance(value, str):
             return value
         try:
-            return from_text(value, self.choice.hint, self.choice.name)
+            return self.option.check(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -87,36 +87,32 @@ class Declared:
 
     def options(self) -> list[click.Option]:
         """One option of the command for each."""
+        from equipoise.options import options_of  # with pydantic, which --help need not import
+
         module, _, name = self.function.rpartition(".")
         function = getattr(import_module(module), name)
-        return [self._option(choice) for choice in options_of(function) if self._takes(choice)]
+        options = [option for option in options_of(function) if option.help]
+        if self.only:
+            options = [option for option in options if option.name in self.only]
+        return [self._as_click(option) for option in options if option.name not in self.without]
 
-    def _takes(self, choice: OpenChoice) -> bool:
-        # What has no declaration is no option: a table, or the columns to group by.
-        if option_of(choice.hint) is None or choice.name in self.without:
-            return False
-        return not self.only or choice.name in self.only
-
-    def _option(self, choice: OpenChoice) -> DeclaredOption:
+    def _as_click(self, option: Option) -> DeclaredOption:
         # The first name is that of the parameter; those with dashes are what a user writes.
-        names = [choice.name, f"--{choice.name.replace('_', '-')}"]
-        if choice.name in self.flags:
-            names.append(self.flags[choice.name])
-        if choice.value is False:
-            return DeclaredOption(names, choice, self.needs, is_flag=True)
-        default = _text(choice.value)
-        return DeclaredOption(names, choice, self.needs, type=OptionValue(choice), default=default)
+        names = [option.name, f"--{option.name.replace('_', '-')}"]
+        if option.name in self.flags:
+            names.append(self.flags[option.name])
+        if option.value is False:
+            return DeclaredOption(names, option, self.needs, is_flag=True)
+        value = OptionValue(option)
+        return DeclaredOption(names, option, self.needs, type=value, default=_text(option.value))
 
 
 class DeclaredOption(click.Option):
     """An option of a command that a measure declares."""
 
-    def __init__(
-        self, names: Sequence[str], choice: OpenChoice, needs: str, **settings: Any
-    ) -> None:
-        super().__init__(names, help=choice.help, **settings)
-        option = option_of(choice.hint)
-        self.group = option.group if option is not None else "Measure"
+    def __init__(self, names: Sequence[str], option: Option, needs: str, **settings: Any) -> None:
+        super().__init__(names, help=option.help, **settings)
+        self.group = _GROUP_OF.get(option.name, "Measure")
         self.needs = needs
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.declare import options_of
 from equipoise_cli.conditions import fails_on_conditions, refuse_conditions
 from equipoise_cli.declared import CommandGroup, Declared, DeclaredCommand
 from equipoise_cli.outputs import CLUSTERS, FACTORS, FOLDER, SCORES, refuse_outputs
@@ -236,6 +235,7 @@ def score_gfrc2(
 
     from equipoise.measures import gfrc2 as measures
     from equipoise.measures.gfrc import gfrc
+    from equipoise.options import options_of
 
     if nuggets.is_dir() and (clusters is not None or factors is not None or compare):
         raise click.UsageError(

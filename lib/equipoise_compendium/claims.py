@@ -57,13 +57,14 @@ STATED = [
     "contradicted_if",
     "null",
     "stand_in",
+    "reason",
 ]
 """Columns of a file of claims.
 
 ``claim`` is a name, such as ``same-line``. ``null`` says what would be seen by chance alone: a
 maximum, an absolute value or the best of several choices lies above zero with nothing behind it,
 so such a number is judged by `less_chance`. ``stand_in`` says why data that are not the paper's
-can test the claim.
+can test the claim, ``reason`` why nothing here can test it; then it is not testable.
 """
 COLUMNS = [
     "paper",

@@ -26,7 +26,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise_compendium import plots, project
-from equipoise_compendium.claims import Evidence, by_sentence, judged
+from equipoise_compendium.claims import (
+    OWN_DATA,
+    PRINTED_NUMBERS,
+    Evidence,
+    by_sentence,
+    judged,
+    stated,
+)
 from equipoise_compendium.ledger import in_words
 from equipoise_compendium.printed import Comparison, artefacts, compare
 from equipoise_compendium.provenance import (
@@ -48,6 +55,7 @@ from equipoise_compendium.shown import (
     show_figure,
     show_summary,
     show_table,
+    show_untestable,
     show_variant,
     show_words,
 )
@@ -257,6 +265,28 @@ class Report:
         else:
             self._claims_beyond.setdefault(artefact, []).append(record)
         return show_claim(record)
+
+    def untestable(self, artefact: str, data: str = "") -> Shown:
+        """Judge the claims of an artefact that ``claims.csv`` calls not testable; one box for all.
+
+        ``artefact`` is such as ``anscombe/table-1``, and has been reported. ``data`` is by default
+        what the artefact was made from. The box lists the claims by their ``reason``.
+        """
+        paper, _, artefact_name = artefact.partition("/")
+        claims = stated(paper)
+        rows = claims[(claims["artefact"] == artefact_name) & (claims["reason"] != "")]
+        if rows.empty:
+            raise ValueError(f"{artefact}: no claim in claims.csv has a reason")
+        if not data and artefact in self._records:
+            record = self._records[artefact]
+            own = OWN_DATA if record["basis"] == "recomputed" else PRINTED_NUMBERS
+            data = record["data"] if record["basis"] == "replica" else own
+        for name, row in rows.iterrows():
+            evidence = Evidence(row["statement"], reason=row["reason"])
+            self.claim(f"{paper}/{name}", evidence, data)
+        if self._variant:
+            return self.say()
+        return show_untestable(rows.to_dict("records"))
 
     def say(self, *sentences: str) -> Shown:
         """Prose with computed values, as a paragraph; nothing in it is markup.

@@ -437,6 +437,29 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     return Shown.text(f"{label}: {words} [{quote}] ({numbers})", markdown, page)
 
 
+def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
+    """Claims that cannot be tested here, by reason: how many and why; what they say folds."""
+    by_reason: dict[str, list[Mapping[str, str]]] = {}
+    for claim in claims:
+        by_reason.setdefault(claim["reason"], []).append(claim)
+    page, markdown, texts = "", "", []
+    for reason, of_reason in by_reason.items():
+        count = "One claim" if len(of_reason) == 1 else f"{len(of_reason)} claims"
+        title = f"{count}: {reason.rstrip('.')}."
+        page += f"<p>{verdict_label('not testable')} {html.escape(title)}</p>"
+        markdown += f"\n\n**Not testable.** {markdown_cell(title)}\n"
+        texts.append(f"Not testable. {title}")
+        entries = ""
+        for claim in of_reason:
+            quote = f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else claim["place"]
+            entries += f"<li><b>{html.escape(claim['statement'])}</b><br>{html.escape(quote)}</li>"
+            markdown += f"\n- {markdown_cell(claim['statement'])} {markdown_cell(quote)}"
+        page += f"<details><summary>The claims, and the paper’s words</summary><ul>{entries}</ul>"
+        page += "</details>"
+    page = f'<div class="claim not-testable">{page}</div>'
+    return Shown.text("\n".join(texts), markdown.strip(), page)
+
+
 def folded(title: str, shown: Sequence[Shown]) -> Shown:
     """Tables behind a title that opens."""
     page = "".join(table.formats["text/html"] for table in shown)

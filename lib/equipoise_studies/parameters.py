@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from equipoise import options
-from equipoise.declare import bounds_within, fit
+from equipoise.options import checked_value, option_types
 
 
 def bounds_missed(name: str, value: Any, default: Any) -> str | None:
-    """The bounds, in words, that a value misses; None where it fits, or they are not meant.
+    """The bounds that a value misses; None where it fits, or they do not apply.
 
     They are those of the option of that name, if the parameter's default is one of its values.
     """
-    option = options.by_name().get(name)
-    if option is None or not _fits(default, option, name) or _fits(value, option, name):
+    option = option_types().get(name)
+    if option is None or _fault(default, option, name):
         return None
-    return bounds_within(option)
+    fault = _fault(value, option, name)
+    return fault and fault.partition(" must be ")[2].partition(", got ")[0]
 
 
-def _fits(value: Any, option: Any, name: str) -> bool:
+def _fault(value: Any, option: Any, name: str) -> str | None:
     try:
-        fit(value, option, name)
-    except ValueError:
-        return False
-    return True
+        checked_value(value, option, name)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -162,6 +162,7 @@ STATED = {
     "contradicted_if": "<= 0",
     "null": "",
     "stand_in": "",
+    "reason": "",
 }
 
 
@@ -268,10 +269,10 @@ def test_what_is_no_claim(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(project, "data", lambda *_: path)
     head = ",".join(claims.STATED) + "\n"
     for row, told in {
-        "a,table-1,hunch,,b,c,d,<= 0,,": "kind 'hunch'",
-        "a,table-1,finding,the method,b,,d,<= 0,,": "needs the paper's words",
-        "a,table-1,beyond,,b,,,bad,,": "says not what contradicts",
-        "a,table-1,beyond,,b,,,<= 0,,\na,table-1,beyond,,b,,,<= 0,,": "stands twice",
+        "a,table-1,hunch,,b,c,d,<= 0,,,": "kind 'hunch'",
+        "a,table-1,finding,the method,b,,d,<= 0,,,": "needs the paper's words",
+        "a,table-1,beyond,,b,,,bad,,,": "says not what contradicts",
+        "a,table-1,beyond,,b,,,<= 0,,,\na,table-1,beyond,,b,,,<= 0,,,": "stands twice",
     }.items():
         path.write_text(head + row + "\n")
         with pytest.raises(ValueError, match=re.escape(told)):

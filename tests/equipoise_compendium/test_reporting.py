@@ -15,7 +15,7 @@ from PIL import Image
 
 from equipoise.files import parse_number
 from equipoise_compendium import project
-from equipoise_compendium.claims import OWN_DATA, Evidence, table_of
+from equipoise_compendium.claims import OWN_DATA, Evidence, stated, table_of
 from equipoise_compendium.ledger import STATUSES, Ledger
 from equipoise_compendium.printed import Printed, artefacts, compare, printed_table
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
@@ -230,6 +230,26 @@ def test_a_claim_of_ours_can_be_judged_beside_the_notebook_of_its_artefact(
     claim = table.iloc[0]
     assert (claim["name"], claim["artefact"], claim["notebook"]) == ("2-2020", "table-2", "example")
     assert claim["verdict"] == "holds"
+
+
+def test_claims_with_a_reason_are_not_testable_and_share_a_box(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = stated("gfrc")
+    of_table = list(claims.index[claims["artefact"] == "table-2"])
+    claims.loc[of_table[:2], "reason"] = "no <b>corpus</b> is available"
+    claims.loc[of_table[2], "reason"] = "people judged it"
+    monkeypatch.setattr("equipoise_compendium.report.stated", lambda _: claims)
+    report.table("gfrc/table-2", printed_table("gfrc/table-2"), basis="replica", data="a toy")
+    page = report.untestable("gfrc/table-2").formats["text/html"]
+    assert "2 claims: no &lt;b&gt;corpus&lt;/b&gt; is available." in page
+    assert "One claim: people judged it." in page
+    records = report._records["gfrc/table-2"]["claims"]
+    assert [record["name"] for record in records] == of_table[:3]
+    assert {record["verdict"] for record in records} == {"not testable"}
+    assert {record["basis"] for record in records} == {"replica"}
+    with pytest.raises(ValueError, match="no claim in claims"):
+        report.untestable("gfrc/table-1")
 
 
 def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:

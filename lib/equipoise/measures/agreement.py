@@ -342,7 +342,6 @@ def _drawn_scores(
     attributes: Mapping[str, AttributeSet],
     coins: Booleans,
     gains: options.Gains,
-    max_level: options.MaxLevel,
 ) -> tuple[pd.DataFrame, Floats]:
     """What each score is of, and the scores of each mixture, shaped (draws, scores)."""
     draws_at_once = max(1, _ROWS // max(pair.n_nuggets + len(pair.conversations), 1))
@@ -351,7 +350,7 @@ def _drawn_scores(
         batch = coins[start : start + draws_at_once]
         nuggets = pair.mixtures(batch, attributes)
         tables = [
-            gfrc(nuggets, attributes, gains=gains, max_level=max_level),
+            gfrc(nuggets, attributes, gains=gains),
             gfrc2(nuggets, attributes),
         ]
         # The rows of a table come draw by draw; those of the first draw say what each is of.
@@ -368,7 +367,6 @@ def annotator_agreement(
     attributes: Mapping[str, AttributeSet],
     *,
     gains: options.Gains = GAINS,
-    max_level: options.MaxLevel = 2,
     level: options.Level = 0.95,
     draws: options.Draws = 999,
     seed: options.Seed = 0,
@@ -394,7 +392,7 @@ def annotator_agreement(
     # One toss for each place where they may differ; the first two draws are the annotators' own.
     coins = np.random.default_rng(seed).random((draws + 2, max(pair.n_nuggets, 1))) < 0.5
     coins[0], coins[1] = True, False
-    keys, drawn = _drawn_scores(pair, attributes, coins, gains, max_level)
+    keys, drawn = _drawn_scores(pair, attributes, coins, gains)
     mixed = drawn[2:]
     low, high = np.quantile(mixed, [(1 - level) / 2, (1 + level) / 2], axis=0)
     scores = keys.assign(
@@ -410,7 +408,6 @@ def many_annotators_agreement(
     attributes: Mapping[str, AttributeSet],
     *,
     gains: options.Gains = GAINS,
-    max_level: options.MaxLevel = 2,
     level: options.Level = 0.95,
     draws: options.Draws = 999,
     seed: options.Seed = 0,
@@ -443,7 +440,7 @@ def many_annotators_agreement(
 
     scores = []
     for table in tables:
-        scores.append(gfrc(table, attributes, gains=gains, max_level=max_level))
+        scores.append(gfrc(table, attributes, gains=gains))
         scores.append(gfrc2(table, attributes))
     keys = ["run", "topic", "attribute", "measure"]
     by_score = pd.concat(scores).groupby(keys, sort=False)["value"]

@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -91,12 +90,10 @@ def rank_biased_utility(gains: ArrayLike, phi: options.Phi = 0.99) -> Floats:
     return np.power(phi, np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
 
-UTILITIES: Mapping[str, Utility] = MappingProxyType(
-    {"ERR": reciprocal_rank, "iRBU": rank_biased_utility}
-)
+UTILITIES: Mapping[str, Utility] = {"ERR": reciprocal_rank, "iRBU": rank_biased_utility}
 """The utilities of the campaign by the name of their NCU measure."""
 
-_SIMILARITIES = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")})
+_SIMILARITIES: options.Similarities = {"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}
 
 
 def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None = None) -> Floats:
@@ -257,7 +254,7 @@ def gfr(
 
 
 def _check_divergences(
-    attributes: Mapping[str, AttributeSet], similarities: Mapping[str, Sequence[str]]
+    attributes: Mapping[str, AttributeSet], similarities: options.Similarities
 ) -> None:
     kinds = {attribute.kind for attribute in attributes.values()}
     without_divergence = sorted(kind for kind in kinds if not similarities.get(kind))
@@ -290,7 +287,7 @@ def _experiences(
     attributes: Mapping[str, AttributeSet],
     unrepresented: str,
     utilities: Mapping[str, Utility],
-    divergences: Mapping[str, Sequence[str]],
+    divergences: options.Similarities,
     by_group: bool = False,
 ) -> _Experiences:
     """Utility and DistrSim of those who leave at each rank, and of how much was seen."""
@@ -328,7 +325,7 @@ def _combinations(
     expected: Mapping[tuple[str, str], Floats],
     attributes: Mapping[str, AttributeSet],
     utilities: Iterable[str],
-    divergences: Mapping[str, Sequence[str]],
+    divergences: options.Similarities,
     weights: Sequence[float],
     decimals: int | None,
 ) -> dict[tuple[str, str], Floats]:
@@ -366,10 +363,10 @@ def _with_means(values: Floats) -> Floats:
 def gfr_table(
     runs: Any,
     qrels: Any,
-    memberships: Any = MappingProxyType({}),
-    attributes: Mapping[str, Any] = MappingProxyType({}),
+    memberships: Any = None,
+    attributes: Mapping[str, Any] | None = None,
     *,
-    gains: options.LevelGains = "exponential",
+    gains: options.LevelGains = None,
     cutoff: options.Cutoff = 20,
     order: options.Order = "file",
     unjudged: options.Unjudged = "nonrelevant",
@@ -457,9 +454,11 @@ def gfr_table(
     6   r     t             GFR-iRBU+NMD  0.5588   0.5
     7   r     t            GFR-iRBU+RNOD  0.5588   0.5
     """
-    members, sets = tidy_sets(memberships, attributes)
+    members, sets = tidy_sets({} if memberships is None else memberships, attributes or {})
     weigh = each_weight(weights, [UTILITY, *sets])
-    lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
+    lists = lay_out(
+        tidy_runs(runs), tidy_qrels(qrels), gains or "exponential", cutoff, order, unjudged
+    )
     experiences = _experiences(
         lists, decay, members, sets, unrepresented, utilities, similarities, by_group
     )
@@ -491,10 +490,10 @@ def gfr_table(
 def gfr_clusters(
     runs: Any,
     qrels: Any,
-    memberships: Any = MappingProxyType({}),
-    attributes: Mapping[str, Any] = MappingProxyType({}),
+    memberships: Any = None,
+    attributes: Mapping[str, Any] | None = None,
     *,
-    gains: options.LevelGains = "exponential",
+    gains: options.LevelGains = None,
     cutoff: options.Cutoff = 20,
     order: options.Order = "file",
     unjudged: options.Unjudged = "nonrelevant",
@@ -510,8 +509,10 @@ def gfr_clusters(
     like with their attribute set. A score of `gfr_table` is the sum of share times value over the
     ranks. The terms of gfrc Eq. 1.
     """
-    members, sets = tidy_sets(memberships, attributes)
-    lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
+    members, sets = tidy_sets({} if memberships is None else memberships, attributes or {})
+    lists = lay_out(
+        tidy_runs(runs), tidy_qrels(qrels), gains or "exponential", cutoff, order, unjudged
+    )
     experiences = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities)
     run, topic, rank = np.nonzero(experiences.leaving > 0)
     places = pd.DataFrame(

@@ -60,7 +60,7 @@ def as_rankings(
     The topic is the number of the conversation. A document 0 ends each ranking, so that none is
     empty.
     """
-    rows = np.flatnonzero(nuggets.relevant("nonrelevant"))
+    rows = np.flatnonzero(nuggets.relevant())
     conversation, end = nuggets.conversation[rows], nuggets.end[rows]
     words = np.zeros(len(nuggets.conversations), dtype=np.int64)
     np.maximum.at(words, conversation, end)
