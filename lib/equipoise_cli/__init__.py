@@ -20,7 +20,7 @@ from equipoise_cli import (
     conversations,
     data,
     new,
-    orders,
+    permute,
     reports,
     score_attribution,  # noqa: F401 - it adds to score
     score_citations,  # noqa: F401 - it adds to score
@@ -175,7 +175,7 @@ _COMMANDS: tuple[click.Command, ...] = (
     *compare.COMMANDS,
     *conversations.COMMANDS,
     *new.COMMANDS,
-    orders.permute,
+    permute.permute,
     data.data,
     study.study,
     *reports.COMMANDS,
