@@ -472,7 +472,6 @@ def test_every_sample_is_shown_and_reads(tmp_path: Path, monkeypatch: pytest.Mon
         "transcripts messages.jsonl -o transcripts",
         "score outcomes RECORDS --known known --names names",
         "permute --topics topics --classes classes -o permuted",
-        "permute --topics topics --dependencies dependencies -o others",
     ):
         (tmp_path / "messages.jsonl").write_text("\n".join(shared.SAMPLES["FILES"]))
         done = called(*words.split())

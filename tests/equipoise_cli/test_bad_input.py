@@ -666,21 +666,13 @@ def test_a_parquet_file_with_a_thousand_million_rows(here: Path) -> None:
         ("attribution", "--level .nan", "--level"),
         ("attribution", "--level 1", "--level"),
         ("attribution", "--resamples 1000000000000", "--resamples"),
-        ("permute", "--dependencies needs.csv", "--classes or --dependencies"),
         ("permute", "--context all", "--context"),
-        ("orders", "--measure nDGC@3", "no measure 'nDGC@3'"),
-        ("orders", "--measure P", "--measure: measure 'P' is not written whole"),
-        ("orders", "--measure ERR@20", "--measure: the program that ir_measures leaves ERR@20 to"),
-        ("orders", '--measure nDCG(dcg="x")@3', "--measure: measure"),
         ("size", "--difference 1e160", "--difference"),
         ("gfrc", "--level .9", "--level does nothing without --intervals"),
         ("compare", "--baseline=", "--baseline is empty"),
         ("transcripts", "--topics cast.json", "--topics"),
         ("tree", "--intent a=1", "tree.csv, node_nuggets.csv"),
         ("worst", "--over colour", "--over"),
-        ("orders", "--run a.run", "run a.run: found a ranking for none of"),
-        ("orders", "--run b.run", "the same file twice"),
-        ("orders", "--qrels qrels.txt", "no utterance has a judgement: the qrels lack 7_1"),
         ("attribution", "--by colour", "colour"),
         ("attribution", "--favoured Cat", "Cat"),
         ("transcripts", "--marks page", "--marks"),
@@ -696,10 +688,6 @@ def test_an_option_that_makes_no_sense(command: str, options: str, said: str) ->
 
 def test_bounds_are_said_before_the_work(here: Path) -> None:
     """Each of these took minutes, or gigabytes, before it was refused."""
-    turns = [{"number": number, "raw_utterance": f"What is {number}?"} for number in range(1, 63)]
-    (here / "cast.json").write_text(json.dumps([{"number": 7, "turn": turns}]))
-    words = ["permute", "--topics", "cast.json", "--dependencies", "needs.csv", "-o", "out"]
-    assert "raise the limit" not in refused(words, "too many to count their orders").stderr
     rows = "".join(f"r{number},t{number},M,1\n" for number in range(15_000))
     (here / "scores.csv").write_text("run,topic,measure,value\n" + rows)
     for command in ("compare", "topic-set-size"):

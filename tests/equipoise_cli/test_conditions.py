@@ -155,7 +155,6 @@ MEASURES = {
     "outcomes": "average useful",
     "attribution": "cited",
     "citations": "cited-over-retrieved",
-    "orders": "nDCG@3",
 }
 
 
