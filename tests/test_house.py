@@ -17,8 +17,8 @@ from packaging.specifiers import SpecifierSet
 import equipoise
 from equipoise import catalogue, declare, options
 from equipoise.measures import gfr, gfrc, gfrc2
-from equipoise_cli.harvest import harvest
 from equipoise_cli.declared import DeclaredCommand
+from equipoise_cli.harvest import harvest
 from equipoise_cli.score import score
 from equipoise_compendium import printed as reporting
 from equipoise_compendium import project
