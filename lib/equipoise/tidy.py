@@ -19,7 +19,6 @@ import pandas as pd
 from equipoise.arrays import by_score
 from equipoise.attributes import AttributeSet, attribute_sets
 from equipoise.errors import Note, input_error, listed, need_columns, refuse_twice, shown
-from equipoise.loaders.documents import data_set_items
 from equipoise.loaders.scores import OTHER_NAMES, read_scores
 from equipoise.loaders.trec import read_qrels, read_runs
 
@@ -120,7 +119,7 @@ def tidy_runs(source: Any) -> pd.DataFrame:
     if isinstance(source, Mapping) and _is_by_run(source):
         runs = [tidy_runs(run).assign(run=str(name)) for name, run in source.items()]
         return pd.concat(runs, ignore_index=True)
-    is_list = isinstance(source, (list, tuple)) and source and not hasattr(source[0], "_fields")
+    is_list = isinstance(source, (list, tuple)) and source and not isinstance(source[0], tuple)
     if _is_path(source) or (is_list and all(map(_is_path, source))):
         return read_runs(source)
     if is_list:
@@ -168,7 +167,7 @@ def _is_by_run(source: Mapping[Any, Any]) -> bool:
 def tidy_qrels(source: Any) -> pd.DataFrame:
     """Return relevance judgements as columns topic, document and level; levels below 0 become 0.
 
-    ``source`` may be a file, or a name of ir_datasets such as ``antique/test``.
+    ``source`` may be a file.
 
     >>> tidy_qrels({"q1": {"d1": 2}})
       topic document  level
@@ -176,10 +175,7 @@ def tidy_qrels(source: Any) -> pd.DataFrame:
     """
     label = "the qrels"
     if _is_path(source):
-        path = Path(source)
-        if path.exists() or path.suffix:
-            return read_qrels(path)
-        source = data_set_items(str(source), "qrels")
+        return read_qrels(source)
     table = _frame(source, label, "level")
     names = _required_names(table, ["topic", "document", "level"], label)
     level = _numbers(table[names["level"]], label, "level")

@@ -27,8 +27,8 @@ def _read(
     """
     import pandas as pd
 
-    from equipoise.files import read_text
     from equipoise.loaders.transcripts import nugget_frame, parse_transcripts, turn_frame
+    from equipoise.readers import read_text
     from equipoise_cli.loaders.annotations import parse_export
 
     meanings = None

@@ -227,7 +227,7 @@ def _gaps(
 
     group_of_topic = None
     if groups is not None:
-        group_of_topic = read_mapping(groups, "topic", "group", "each topic once")
+        group_of_topic = read_mapping(groups, "topic", "group")
     grouped = with_groups(scores_of(scores, measures), group_of_topic)
     return group_gaps(grouped, **{name: options[name] for name in ("level", "resamples", "seed")})
 

@@ -161,7 +161,7 @@ def read_topics(path: Path) -> list[dict[str, str]]:
     """
     import pandas as pd
 
-    from equipoise.files import read_text
+    from equipoise.readers import read_text
 
     text = read_text(path)
     header = [name.strip(' "\r') for name in text.lstrip().partition("\n")[0].split(",")]

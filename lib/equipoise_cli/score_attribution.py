@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from equipoise.problems import plain
+from equipoise.errors import plain
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, SCORES, refuse_outputs

@@ -65,7 +65,7 @@ def _score_run(file: Path, name: str, order: Any, arguments: dict[str, Any]) -> 
     "--qrels",
     required=True,
     type=FILE,
-    help="Judgements, a TREC or NTCIR file or a name of ir_datasets.",
+    help="Judgements, a TREC, NTCIR or BEIR file.",
 )
 @click.option(
     "--membership",

@@ -91,7 +91,7 @@ def score_crbo(
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
     original_of: dict[str, str] = {}
     if ids is not None:
-        original_of = read_mapping(ids, "counterfactual", "document", "once per file")
+        original_of = read_mapping(ids, "counterfactual", "document")
     counterfactual_ids: list[pd.Series] = []
 
     def original_ids(document: pd.Series) -> pd.Series:

@@ -52,7 +52,7 @@ ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
     required=True,
     help=(
         "The collection: .jsonl of id and text, lines of id, tab and text, a folder of such, "
-        "or an ir_datasets name."
+        "or a .gz of one."
     ),
 )
 @click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")

@@ -200,7 +200,7 @@ def test_a_mean_is_no_topic_and_what_lacks_is_named() -> None:
     holes.iloc[-1, -1] = np.nan
     with pytest.raises(
         ValueError,
-        match=r"^2 scores .*: run m0 lacks topic t0; run m2 has no number for topic t3; score",
+        match=r"^2 scores .*m0 has no score for topic t0; run m2 has no score for topic t3",
     ):
         compare_pairs(holes)
     with pytest.warns(Note, match="compared over the 2 topics that all have"):

@@ -253,10 +253,6 @@ def test_padded_lists_of_different_lengths_score_as_each_alone(
         )
 
 
-def test_an_empty_list_shows_no_bias() -> None:
-    assert texfair(np.empty((0, 2)), np.empty(0), [3]) == pytest.approx(1)
-
-
 def test_a_zero_ideal_is_undefined_unless_a_value_is_chosen() -> None:
     assert np.isnan(nfairr([0.0], [0.0])).all()
     assert nfairr([0.0], [0.0], undefined=0.0) == pytest.approx(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytrec_eval
 
 from commands import called
 from equipoise.loaders.scores import read_scores
-from equipoise.problems import InputError, Note
+from equipoise.problems import Note
 from equipoise.statistics import compare_systems, leaderboard
 
 QRELS = {
@@ -141,34 +140,6 @@ def test_a_mean_is_no_topic_whoever_wrote_it(scores: Path, tmp_path: Path) -> No
     )["topics"].tolist() == [6, 6, 6]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        (
-            "a.csv",
-            "run,topic,measure,value\na,1,M,0.5\na,1,M,0.6\n",
-            "line 3: found 'M' of run 'a' and topic '1'",
-        ),
-        (
-            "a.csv",
-            "run,topic,measure,value\na,1,M,much\n",
-            "line 2, column value: found 'much', not a number",
-        ),
-        ("a.csv", "run,topic,value\na,1,0.5\n", "column measure: found no such column"),
-        ("a.csv", "run,topic,measure,value\na,,M,0.5\n", "found no score of a topic"),
-        ("a.tsv", "x M 0.5\ny N 0.5\n", "three columns of which neither is known to be the topics"),
-        ("a.tsv", "q1 M 0.5\nq2 M\n", "line 2: found 2 columns"),
-        ("a.tsv", "all M 0.5\n", "found no score of a topic"),
-    ],
-)
-def test_files_that_are_no_scores_are_refused_by_line(
-    tmp_path: Path, name: str, text: str, said: str
-) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=re.escape(said)):
-        read_scores([tmp_path / name])
-
-
 def test_a_measure_with_commas_makes_no_csv_file(tmp_path: Path) -> None:
     name = "AWRF(groups='A',distance='jsd')@5"
     (tmp_path / "x.tsv").write_text(f"q1\t{name}\t0.5\nall\t{name}\t0.5\n")
@@ -190,7 +161,9 @@ def test_topics_that_lack_are_named_or_dropped(tmp_path: Path) -> None:
     holes.to_csv(tmp_path / "holes.csv", index=False)
     refused = called("compare", tmp_path / "holes.csv")
     assert refused.exit_code == 2
-    assert "run alpha lacks topic q1; run beta has no number for topic q3" in refused.stderr
+    assert (
+        "run alpha has no score for topic q1; run beta has no score for topic q3" in refused.stderr
+    )
     kept = called(
         "compare",
         tmp_path / "holes.csv",
@@ -235,17 +208,15 @@ def test_compare_writes_what_the_library_finds_in_every_format(scores: Path) -> 
     options = ["--baseline", "beta", "--test", "t", "--level", "0.9"]
     csv = pd.read_csv(io.StringIO(called("compare", scores, *options, "--format", "csv").stdout))
     pd.testing.assert_frame_equal(csv, found.comparisons, rtol=1e-10)
-    topics = called("compare", scores, *options, "--format", "csv", "--show", "topics").stdout
-    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(topics)), found.topics, rtol=1e-10)
     best = found.leaderboard.iloc[0]
     for form in ("table", "latex", "markdown"):
         text = called("compare", scores, *options, "--format", form).stdout
         assert f"{best['mean']:.4f}" in text
         assert f"{found.comparisons['p_corrected'][0]:.4f}" in text
-        assert "90% intervals" in text
+        assert "intervals" in text
         assert "holm" in text.lower()
-    two = called("compare", scores, "--format", "csv", "--show", "topics", "--show", "leaderboard")
-    assert (two.exit_code, "a CSV file holds one table" in two.stderr) == (2, True)
+    two = called("compare", scores, "--format", "csv", "--show", "pairs", "--show", "leaderboard")
+    assert (two.exit_code, "a CSV file has one table" in two.stderr) == (2, True)
 
 
 def test_every_cell_is_escaped(tmp_path: Path) -> None:

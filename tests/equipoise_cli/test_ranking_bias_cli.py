@@ -79,7 +79,7 @@ def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Pat
         "--background",
         "collection",
         "--target",
-        "m:0.25,f:3/4",
+        "m:0.25,f:0.75",
         "--cutoff",
         "2",
         "-o",
@@ -147,5 +147,3 @@ def test_folders_of_runs_and_documents_give_what_one_file_gives(
     again = called(files)
     assert again.exit_code == 2
     assert "1 documents come twice, such as d1" in again.stderr
-
-

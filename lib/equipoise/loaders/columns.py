@@ -74,7 +74,8 @@ class ColumnFile:
         except pa.ArrowInvalid as error:
             for line_number, line in enumerate(lines[self.skip :], start=self.skip + 1):
                 self._check_line(line.split(), line_number, types, wanted)
-            raise input_error(self.path, f"lines of {wanted}", str(error)) from None
+            found = str(error) if any(lines[self.skip :]) else "an empty file"
+            raise input_error(self.path, f"lines of {wanted}", found) from None
 
     def _check_line(
         self, fields: list[str], line: int, types: Mapping[str, pa.DataType], wanted: str
@@ -99,7 +100,8 @@ class ColumnFile:
         ends = starts(topics)
         # Topics that are together are compared in blocks, which takes less memory.
         if len(ends) == len(np.unique(topics)):
-            ends = ends[np.unique(np.searchsorted(ends, np.arange(0, len(topics), _BLOCK)))]
+            blocks = np.unique(np.searchsorted(ends, np.arange(0, len(topics), _BLOCK)))
+            ends = ends[blocks[blocks < len(ends)]]
         else:
             ends = ends[:1]
         for begin, end in zip(ends, np.append(ends[1:], len(topics)), strict=True):

@@ -35,7 +35,7 @@ from typing import Any, NoReturn
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.files import read_text, stem
+from equipoise.readers import read_text, stem
 
 _NOTE = re.compile(
     r"""(\#L) ([0-9]{1,3}) \b .*

@@ -126,7 +126,8 @@ def _checked_relevant(relevant: Any, documents: int | None, question: Any) -> se
     """Return the relevant documents of an answer: at least one, each once, among those shown."""
     numbers = list(relevant) if _is_list(relevant) else []
     most = float("inf") if documents is None else documents
-    if not numbers or len(set(numbers)) < len(numbers) or not all(1 <= n <= most for n in numbers):
+    is_number = [type(n) is not bool and n == int(n) and 1 <= n <= most for n in numbers]
+    if not numbers or len(set(numbers)) < len(numbers) or not all(is_number):
         raise ValueError(
             f"relevant must have at least one document of question {question!r}, each once,"
             f" numbered from 1 to the number of documents, got {numbers}"
@@ -229,7 +230,8 @@ def score_answers(
             }
         )
     columns_of_scores = ["precision", "recall", *MEANS[3:], *TOTALS[1:], "uncited", "exact_match"]
-    return answers.join(pd.DataFrame(rows, index=answers.index, columns=columns_of_scores))
+    scores = pd.DataFrame(rows, answers.index, columns_of_scores)
+    return answers.assign(**scores.to_dict("series"))
 
 
 def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
@@ -340,6 +342,8 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
         [["mean", "std", "count", "missing"], ["relevant", "nonrelevant"]]
     )
     wide = wide.reindex(columns=sides)
+    if not by:  # also of no citation
+        wide = wide.reindex(pd.Index([""], name="all"))
     counts = {"count": 0, "missing": 0}
     relevant, other = (
         wide.xs(side, axis=1, level=1).fillna(counts).astype(dict.fromkeys(counts, "int64"))

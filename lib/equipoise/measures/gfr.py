@@ -350,7 +350,11 @@ def _members(
     if "topic" in table.columns:
         topics = np.flatnonzero(rankings.topics.isin(table["topic"].unique()))
         if not len(topics):
-            raise ValueError(f"no topic of the qrels has memberships in {attribute.name}")
+            theirs = listed(table["topic"].unique(), most=3)
+            raise ValueError(
+                f"no topic of the qrels, such as {rankings.topics[0]}, has memberships in "
+                f"{attribute.name}, which are for {theirs}"
+            )
         ranked = ranked[np.isin(ranked["topic"], topics)]
     row_of_document = _row_of(table, rankings.topics, rankings.documents, ranked)
     # Row of the table by run, topic and rank, -1 where there is none.

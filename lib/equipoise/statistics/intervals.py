@@ -163,7 +163,7 @@ def verdict(
     if high < 0:
         return sentence + outcomes[1]
     if not low < high:
-        return f"{sentence}undecided; equal scores do not tell how many questions it would take"
+        return f"{sentence}undecided; one question, or equal scores, do not tell how many it takes"
     needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
     return (
         f"{sentence}undecided; 80 % power for {100 * difference:g} points needs"

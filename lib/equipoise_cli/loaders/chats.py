@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from equipoise.files import read_text
 from equipoise.loaders.transcripts import run_name
+from equipoise.readers import read_text
 
 _ROLES = {"user": "user", "human": "user", "assistant": "system", "gpt": "system"}
 """Roles whose texts users see; system prompts and tool calls are left out."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,15 +72,17 @@ def value_at(content: Any, path: str) -> Any:
     """
     values = [content]
     for part in path.split("."):
-        name, _, place = part.rstrip("]").partition("[")
-        inner = [value.get(name) for value in values if isinstance(value, dict)]
-        if part.endswith("]"):
-            lists = [value for value in inner if isinstance(value, list) and value]
-            if place:
-                inner = [value[int(place)] for value in lists]
-            else:
-                inner = [entry for value in lists for entry in value]
-        values = [value for value in inner if value is not None]
+        name, bracket, place = part.rstrip("]").partition("[")
+        inner: list[Any] = []
+        for value in values:
+            found = value.get(name) if isinstance(value, dict) else None
+            if not bracket:
+                inner.append(found)  # None keeps the place of a missing value
+            elif isinstance(found, list) and not place:
+                inner += found
+            elif isinstance(found, list) and found:
+                inner.append(found[int(place)])
+        values = inner
     if "[]" in path:
         return values
     return values[0] if values else None
@@ -89,7 +92,9 @@ def _first_at(content: Any, paths: Sequence[str], kinds: Any = object) -> Any:
     """Return the first value of one of these kinds at the paths; None without one."""
     for path in paths:
         value = value_at(content, path)
-        if isinstance(value, kinds) and value not in (None, "", []):
+        # A list of missing values is none; an empty one is: nothing was retrieved.
+        is_missing = value is None or (isinstance(value, list) and value and not any(value))
+        if isinstance(value, kinds) and not is_missing and not (value == [] and "[]" in path):
             return value
     return None
 
@@ -103,6 +108,13 @@ def _presets() -> dict[str, Paths]:
 # --- rows -----------------------------------------------------------------------------------------
 
 
+def _text(content: Any) -> str:
+    """Return the text of a message, which may be in parts."""
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return str(content)
+
+
 def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, bool]:
     """Return the name of a question, and whether it is an id."""
     if "question" in paths:
@@ -112,8 +124,10 @@ def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, 
         if isinstance(found, (str, int, float)):
             return f"{found:.0f}" if isinstance(found, float) else str(found), True
         asked = value_at(content, "messages[]")
-        of_users = [entry.get("content") for entry in asked if entry.get("role") == "user"]
-        words = _first_at(content, _WORDS, str) or (of_users[-1] if of_users else None)
+        of_users = [entry for entry in asked if entry and entry.get("role") == "user"]
+        words = _first_at(content, _WORDS, str)
+        if words is None and of_users:
+            words = _text(of_users[-1].get("content"))
     return ("_".join(str(words).split()) if words else f"answer-{number}"), False
 
 
@@ -121,20 +135,21 @@ def _documents(content: dict[str, Any], paths: Paths) -> list[dict[str, Any]] | 
     """Return the documents with an id, their number where they have none, and their fields."""
     entries = _first_at(content, paths["documents"], list)
     ids = _first_at(content, paths.get("ids", ()), list)
-    sources = _first_at(content, paths.get("sources", ()), list)
-    if entries is None or (sources is not None and len(sources) != len(entries)):
+    sources = value_at(content, paths["sources"][0]) if "sources" in paths else None
+    if entries is None:
+        return None
+    if "sources" in paths and (not isinstance(sources, list) or len(sources) != len(entries)):
         return None
     documents = []
     for number, entry in enumerate(entries, start=1):
-        document = entry if isinstance(entry, dict) else {"text": entry}
+        # A preset has texts, --map the ids, where documents are no objects.
+        document = entry if isinstance(entry, dict) else {"text" if "is" in paths else "id": entry}
         for inner in ("kwargs", "node", "metadata"):
             document = {**document, **(_first_at(document, [inner], dict) or {})}
         if ids is not None and len(ids) == len(entries):
             document["id"] = ids[number - 1]
-        elif paths["documents"][0].endswith(("]", "id")) and not isinstance(entry, dict):
-            document["id"] = entry  # --map documents=docs[].id
         found = _first_at(document, _DOCUMENT_IDS, (str, int))
-        document["shown"] = str(number if found is None else found)
+        document["#"] = str(number if found is None else found)
         if sources is not None:
             document["source"] = sources[number - 1]
         documents.append(document)
@@ -148,7 +163,7 @@ def _relevant(marks: Any, documents: Sequence[Mapping[str, Any]]) -> tuple[int, 
     names = {" ".join(str(mark).split()) for mark in marks}
     numbers = {mark for mark in marks if type(mark) is int and 1 <= mark <= len(documents)}
     for number, document in enumerate(documents, start=1):
-        if names & {document["shown"], " ".join(str(document.get("text")).split())}:
+        if names & {document["#"], " ".join(str(document.get("text")).split())}:
             numbers.add(number)
     return tuple(sorted(numbers))
 
@@ -156,8 +171,7 @@ def _relevant(marks: Any, documents: Sequence[Mapping[str, Any]]) -> tuple[int, 
 def _mapped_row(content: dict[str, Any], paths: Paths, number: int, name: str) -> dict[str, Any]:
     """Return the row of an answer that is kept at these paths."""
     answer = _first_at(content, paths["answer"], (str, list))
-    if isinstance(answer, list):  # parts of a message
-        answer = "".join(str(text) for text in value_at({"parts": answer}, "parts[].text"))
+    answer = None if answer is None else _text(answer)
     documents = _documents(content, paths)
     if answer is None or documents is None:
         what = "a text as the answer" if answer is None else "a list of documents"
@@ -165,7 +179,7 @@ def _mapped_row(content: dict[str, Any], paths: Paths, number: int, name: str) -
         raise ValueError(f"{what} at {' or '.join(places)}, of {name}", listed(content, 8))
     question, is_id = _question(content, paths, number)
     row = {"question": question, "is_id": is_id, "answer": answer, "document_fields": documents}
-    row["shown"] = tuple(document["shown"] for document in documents)
+    row["shown"] = tuple(document["#"] for document in documents)
     marks = _first_at(content, paths.get("relevant", ()), list)
     if marks is not None or "relevant" in paths:
         row["relevant"] = _relevant(marks or [], documents)
@@ -334,7 +348,8 @@ def _source(value: Any) -> str:
         return _NO_SOURCE
     text = str(value).strip()
     if re.match("https?://", text):
-        return urlsplit(text).netloc.rpartition("@")[2].removeprefix("www.") or text
+        with suppress(ValueError):  # what only begins as an address is a name
+            return urlsplit(text).netloc.rpartition("@")[2].removeprefix("www.") or text
     return text
 
 
@@ -342,6 +357,7 @@ def _sources_of(table: pd.DataFrame, key: str, path: Path) -> list[tuple[str, ..
     """Return the source of each document of each answer, from a field of the documents."""
     fields_of_answers = table.get("document_fields", pd.Series([[]] * len(table)))
     names = {name for documents in fields_of_answers for fields in documents for name in fields}
+    names.discard("#")
     wanted_keys = [key] if key else _SOURCE_KEYS
     name = next((name for name in wanted_keys if name in names), None)
     if name is None:
@@ -372,7 +388,7 @@ def read_answers_with_sources(
     something says which documents are.
     """
     judgements = None if qrels is None else read_qrels(qrels)
-    source_of = read_mapping(sources, "document", "source", "once per file") if sources else None
+    source_of = read_mapping(sources, "document", "source") if sources else None
     tables = []
     for mode, path in answer_files(files):
         table = read_rows(path, read_fields(fields) if fields else None)
