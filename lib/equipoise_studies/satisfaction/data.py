@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 import numpy as np
 import pandas as pd
 import yaml
-from equipoise_compendium.tables import read_columns
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from equipoise_compendium import project
+from equipoise_compendium.printed import read_columns
 
 COLLECTIONS = ("MultiWOZ", "SGD")
 FIRST_TURN, LAST_TURN = 4, 16
