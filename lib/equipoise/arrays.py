@@ -71,13 +71,11 @@ def normalised(numbers: ArrayLike, groups: int, name: str = "target") -> Floats:
     """Non-negative numbers, one for each group, divided by their sum: for targets and weights."""
     shares = np.array(numbers, dtype=np.float64)
     if shares.shape != (groups,):
-        raise ValueError(f"{shares.size} numbers in a {name} for {groups} groups")
+        raise ValueError(f"{name} must have {groups} numbers, got {shares.size}")
     with np.errstate(over="ignore"):
         total = shares.sum()
     if not (shares >= 0).all() or not 0 < total < np.inf:
-        raise ValueError(
-            f"a {name} is made of non-negative numbers, not all zero, with a sum that is a number"
-        )
+        raise ValueError(f"{name} must have non-negative numbers with a sum above 0")
     return shares / total
 
 

@@ -43,7 +43,8 @@ def listed(names: Iterable[object], most: int = 12) -> str:
 class Problem:
     """One fault of an input file; ``wanted`` completes *must be*, ``found`` completes *got*.
 
-    ``line`` counts from 1. Without a line the whole file is meant, without a column the whole line.
+    If ``wanted`` has a *must* of its own, it is the sentence. ``line`` counts from 1. Without a
+    line the whole file is meant, without a column the whole line.
     """
 
     file: str
@@ -58,8 +59,9 @@ class Problem:
             place += f", line {self.line}"
         if self.column is not None:
             place += f', column "{self.column}"'
+        rule = self.wanted if "must " in self.wanted else f"must be {self.wanted}"
         got = f", got {self.found}" if self.found else ""
-        return plain(f"{place}: must be {self.wanted}{got}").replace("\n", "\\n")
+        return plain(f"{place}: {rule}{got}").replace("\n", "\\n")
 
 
 class InputError(ValueError):

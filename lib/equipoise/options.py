@@ -338,29 +338,11 @@ Share = Annotated[float, Field(ge=0, le=1)]
 # --- conversations --------------------------------------------------------------------------------
 
 Patience = Annotated[float, Field(gt=1, description="L, the words that a user is willing to read.")]
-TurnMarks = Annotated[
-    Literal["line", "word"],
-    Field(description="Where U: and S: open a turn: at the start of a line, or of any word."),
-]
 Units = Annotated[
     Literal["word", "character", "system-word", "system-character"],
     Field(
         description="What positions count, over the conversation or its system turns alone: what "
         "white space separates, or characters other than white space (Japanese, Chinese)."
-    ),
-]
-Offsets = Annotated[
-    Literal["auto", "characters", "utf-16"],
-    Field(
-        description="What offsets of an export count; auto takes the one by which every quoted "
-        "text is found."
-    ),
-]
-Nested = Annotated[
-    Literal["refuse", "outermost", "innermost"],
-    Field(
-        description="Spans of an export within a span: an error, or the outermost or innermost "
-        "span is the nugget."
     ),
 ]
 EXPONENTIAL_GAINS = {1: 0.25, 2: 0.75}
@@ -375,10 +357,7 @@ Gains = Annotated[
     dict[Count, Share],
     BeforeValidator(_read_gains),
     AfterValidator(_has_sum),
-    Field(
-        title="level:gain,...",
-        description="Gain of each level; exponential is 1:0.25,2:0.75.",
-    ),
+    Field(title="level:gain,...", description="Gain of each level; exponential is 1:0.25,2:0.75."),
 ]
 PositionWeight = Annotated[
     Literal["one-based", "zero-based", "zero-based-own-normaliser"],
@@ -403,13 +382,6 @@ Ordinal = Annotated[
 Nominal = Annotated[
     Literal["jsd", "nvd"], Field(description="Divergence for nominal groups, which have no order.")
 ]
-Duplicates = Annotated[
-    Literal["nonrelevant", "relevant"],
-    Field(
-        description="A nugget whose entity was named earlier in the conversation: nonrelevant or "
-        "relevant; needs a column entity."
-    ),
-]
 Weights = Annotated[
     dict[str, NonNegative],
     BeforeValidator(read_pairs),
@@ -428,39 +400,18 @@ Utility = Annotated[
     Literal["gnp", "gains", "words"],
     Field(description="Utility for users who leave: GNP; gains so far over L; 1 over words read."),
 ]
-Unserved = Annotated[
-    dict[str, Share],
-    BeforeValidator(read_pairs),
-    Field(
-        title="NAME:number,...",
-        description="Value, by part, for users who leave without a relevant nugget.  [0]",
-    ),
-]
 BeyondPatience = Annotated[
     Literal["counted", "ignored"],
     Field(description="Nuggets that end beyond L, in GF: counted, as in the papers, or ignored."),
 ]
-AskingOn = Annotated[
-    float, Field(ge=0, le=1, description="Probability that a user asks another question.")
-]
 Alpha = Annotated[
-    float,
-    Field(ge=0, le=1, description="Share of R in GFRC.  [the mean of R and every GF]"),
+    float, Field(ge=0, le=1, description="Share of R in GFRC.  [the mean of R and every GF]")
 ]
 
 
 # --- conversations with a chat system -------------------------------------------------------------
 
 Trials = Annotated[int, Field(ge=1, le=1000, description="How often all topics are gone through.")]
-Rounds = Annotated[
-    int,
-    Field(ge=1, le=100, description="Rounds of each conversation, unless it breaks down."),
-]
-Session = Annotated[
-    Literal["topic", "trial"],
-    Field(description="What one session covers: one topic, or all topics of a trial."),
-]
-Parallel = Annotated[int, Field(ge=1, le=1000, description="Sessions at a time.")]
 Temperature = Annotated[float, Field(ge=0, description="Temperature of the sampling.")]
 TopP = Annotated[
     float, Field(gt=0, le=1, description="Share of the probability that sampling keeps.")
@@ -473,8 +424,7 @@ KeyVariable = Annotated[
     str, Field(description="Environment variable with the key, if one is needed.")
 ]
 Timeout = Annotated[
-    float,
-    Field(gt=0, le=86_400, description="Seconds for a whole answer, from request to end."),
+    float, Field(gt=0, le=86_400, description="Seconds for a whole answer, from request to end.")
 ]
 Tries = Annotated[int, Field(ge=1, description="Most requests for one answer.")]
 Pause = Annotated[float, Field(ge=0, le=86_400, description="Seconds between requests.")]
@@ -492,19 +442,12 @@ LevelGains = Annotated[
         "[2^l - 1 up to the highest level judged, at least 2]",
     ),
 ]
-Order = Annotated[
-    Literal["file", "score", "rank"],
-    Field(
-        description="Order of a ranking: the file's rows, score (ties by document id, both "
-        "descending, as trec_eval), or stated rank."
-    ),
-]
 RunOrder = Annotated[
-    Literal["auto", "score", "file", "rank"],
+    Literal["auto", "score", "file"],
     Field(
         description="Order of the rankings of a run: score (ties by document id, both descending, "
-        "as trec_eval), the file's rows, or stated rank; auto is score for TREC and Parquet, and "
-        "the file's rows for NTCIR, whose files open with <SYSDESC>."
+        "as trec_eval), or the file's rows; auto is score for TREC and Parquet, and the file's "
+        "rows for NTCIR, whose files open with <SYSDESC>."
     ),
 ]
 Unjudged = Annotated[
@@ -514,19 +457,6 @@ Unjudged = Annotated[
 Unrepresented = Annotated[
     Literal["uniform", "ignored"],
     Field(description="Documents without membership: spread evenly over the groups, or ignored."),
-]
-Absent = Annotated[
-    Literal["zero", "omitted"],
-    Field(description="Topics of the qrels that a run does not have: scored 0, or left out."),
-]
-LeastSeen = Annotated[
-    float,
-    Field(
-        ge=0,
-        le=1,
-        description="Least share of ranked documents with judgement, membership or text, or of "
-        "answers with a readable citation, below which there is a warning.",
-    ),
 ]
 Divergence = Literal["rnod", "nmd", "jsd", "nvd"]
 
@@ -544,8 +474,7 @@ Similarities = Annotated[
     Field(title="kind:name+name,...", description="Divergences for each kind of groups."),
 ]
 ByGroup = Annotated[
-    bool,
-    Field(description="Add each group's part of the utility, its exposure, or its share."),
+    bool, Field(description="Add each group's part of the utility, its exposure, or its share.")
 ]
 Phi = Annotated[
     float,
@@ -590,9 +519,6 @@ Context = Annotated[
         "whole history it has fewer inputs to run."
     ),
 ]
-RankingMeasure = Annotated[
-    str, Field(title="NAME", description="Measure of each ranking, as ir_measures names it.")
-]
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -600,10 +526,9 @@ RankingMeasure = Annotated[
 CitationStyle = Annotated[
     str,
     Field(
-        title="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
-        description="How citations are written: [1], [^1], 【1†source】, [doc 1], <cite>1</cite>, "
-        "¹, (1), or by an expression of RE2 whose first group is the number; auto takes the style "
-        "that most answers have.",
+        title="bracket|doc|REGEX",
+        description="How citations are written: [1], [doc 1], or by a regular expression whose "
+        "first group is the number.",
     ),
 ]
 OutOfRange = Annotated[
@@ -616,10 +541,6 @@ OutOfRange = Annotated[
 Match = Annotated[
     Literal["substring", "words"],
     Field(description="How a gold answer is found in the answer: anywhere, or as whole words."),
-]
-CitationMarks = Annotated[
-    Literal["removed", "kept"],
-    Field(description="Citations in the answer when a gold answer is looked for."),
 ]
 Authors = Annotated[
     tuple[str, str],
@@ -642,8 +563,7 @@ Resamples = Annotated[
     ),
 ]
 Draws = Annotated[
-    int,
-    Field(ge=1, le=100_000, description="Random samples of the annotations of two annotators."),
+    int, Field(ge=1, le=100_000, description="Random samples of the annotations of two annotators.")
 ]
 Seed = Annotated[int, Field(ge=0, description="Seed of the random numbers.")]
 PairedTest = Annotated[
@@ -686,24 +606,14 @@ Power = Annotated[float, Field(gt=0, lt=1, description="Probability of finding t
 Systems = Annotated[
     int,
     Field(
-        ge=2,
-        le=10_000,
-        description="How many systems will be compared.  [as many as there are]",
-    ),
-]
-WithinSystems = Annotated[
-    Literal["one-way", "two-way"],
-    Field(
-        description="Variance of a system's scores over topics: whole, or without what all "
-        "systems share of a topic."
+        ge=2, le=10_000, description="How many systems will be compared.  [as many as there are]"
     ),
 ]
 Over = Annotated[
     str, Field(description="Column that distinguishes the cases, such as trial or annotator.")
 ]
 Worst = Annotated[
-    float,
-    Field(gt=0, le=1, description="Share of the cases that counts as the worst, for CVaR."),
+    float, Field(gt=0, le=1, description="Share of the cases that counts as the worst, for CVaR.")
 ]
 Worse = Annotated[
     Literal["low", "high"], Field(description="Which values of the score are the worse ones.")
@@ -731,10 +641,7 @@ Target = Annotated[
 ]
 Threshold = Annotated[
     float,
-    Field(
-        ge=0,
-        description="Occurrences up to which a text is neutral; the public program has 1.",
-    ),
+    Field(ge=0, description="Occurrences up to which a text is neutral; the public program has 1."),
 ]
 Places = Annotated[
     int,
@@ -753,21 +660,15 @@ Base = Annotated[
         "2.",
     ),
 ]
-Short = Annotated[
-    Literal["length", "cutoff"],
-    Field(description="Where the denominator of RBDF stops for a ranking that is shorter than k."),
-]
 Attention = Annotated[
     Literal["log", "geometric", "uniform"],
     Field(description="How attention decreases along the ranking."),
 ]
 Decay = Annotated[
-    float,
-    Field(gt=0, le=1, description="Ratio of each geometric weight to the one before it."),
+    float, Field(gt=0, le=1, description="Ratio of each geometric weight to the one before it.")
 ]
 Proportional = Annotated[
-    bool,
-    Field(description="With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10)."),
+    bool, Field(description="With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")
 ]
 TiedScores = Annotated[
     Literal["ranked", "expected"],
@@ -776,36 +677,14 @@ TiedScores = Annotated[
         "orders; this needs scores."
     ),
 ]
-Magnitude = Annotated[
-    Literal["log", "count", "boolean"],
-    Field(
-        description="How ARB takes a count c of a group's terms: ln(c + 1), as its public "
-        "program; c; or 1 where c > 0."
-    ),
-]
 Towards = Annotated[
-    str,
-    Field(title="GROUP", description="Group that ARB is positive for.  [the second by name]"),
-]
-Against = Annotated[
-    str,
-    Field(title="GROUP", description="Group that ARB is negative for.  [the first by name]"),
-]
-GroupPlace = Annotated[
-    int, Field(ge=0, description="Position of a group in the order of the groups, from 0.")
+    str, Field(title="GROUP", description="Group that ARB is positive for.  [the second by name]")
 ]
 Background = Annotated[
     Literal["collection", "own"],
     Field(
         description="Background set of NFaiRR: the whole collection, as in the thesis, or the "
         "documents of each ranking itself."
-    ),
-]
-Missing = Annotated[
-    Literal["neutral", "refuse"],
-    Field(
-        description="A document that is missing from the collection: one without representative "
-        "terms, or an error."
     ),
 ]
 Tokens = Annotated[
@@ -816,19 +695,8 @@ Tokens = Annotated[
         "leaves 'He,' whole)."
     ),
 ]
-AttributeName = Annotated[
-    str, Field(description="Name of the attribute set, for the column attribute.")
-]
 Undefined = Annotated[
-    float,
-    Field(allow_inf_nan=True, description="Value where the measure is 0 / 0."),
-]
-Unaligned = Annotated[
-    Literal["equal", "none"],
-    Field(
-        description="A document without any representative term belongs equally to all groups, as "
-        "in the thesis, or to none."
-    ),
+    float, Field(allow_inf_nan=True, description="Value where the measure is 0 / 0.")
 ]
 RankPersistence = Annotated[
     float,

@@ -13,6 +13,7 @@ import json
 import math
 import zlib
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any
@@ -20,13 +21,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import yaml
 
-from equipoise.arrays import Floats
+from equipoise.arrays import Floats, Integers
 from equipoise.errors import InputError, input_error, listed, shown
 
 Source = str | Path
+LARGEST_INTEGER = 10**9
+"""Positions and levels go up to here: a sum of some still fits."""
 
 
 # --- bytes and text -------------------------------------------------------------------------------
@@ -153,11 +157,12 @@ class _UniqueKeys:
     """Of a YAML loader: a mapping with a key twice is an error."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [key.value for key, _ in node.value]
+        keys = []
         for key, _ in node.value:
-            if keys.count(key.value) > 1:
+            if key.value in keys:
                 problem = f"the key {shown(key.value)} twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            keys.append(key.value)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)  # type: ignore[misc]
         return mapping
 
@@ -241,27 +246,39 @@ class Table:
         self.reject(values.isna() | (values.str.strip() == ""), column, "an id")
         return values
 
-    def numbers(
-        self, column: str, *, least: float = -math.inf, whole: bool = False, empty: float = math.nan
-    ) -> Floats:
-        """A column of finite numbers from ``least`` on; an empty field is ``empty``, if any."""
-        values = self.frame[column]
-        numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
-        if not math.isnan(empty):
-            is_empty = values.isna() | (values.astype("str").str.strip() == "")
-            numbers = np.where(is_empty, empty, numbers)
-        is_number = np.isfinite(numbers) & ((numbers >= least) | (numbers == empty))
-        kind = "a finite number"
-        if whole:
-            is_number &= (numbers == np.floor(numbers)) & (np.abs(numbers) < 2**53)
-            kind = "a whole number"
-        wanted = kind if least == -math.inf else f"{kind}, at least {least:g}"
-        self.reject(~is_number, column, wanted)
+    def numbers(self, column: str, *, least: float = -math.inf) -> Floats:
+        """A column of finite numbers from ``least`` on."""
+        numbers = _floats(self.frame[column])
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        is_number = np.isfinite(numbers) & (numbers >= least)
+        self.reject(~is_number, column, f"a finite number{bound}")
         return numbers
+
+    def whole_numbers(self, column: str, *, least: int, empty: int | None = None) -> Integers:
+        """A column of whole numbers from ``least`` on; an empty field is ``empty``, if given."""
+        values = self.frame[column]
+        numbers = _floats(values)
+        is_number = (numbers == np.floor(numbers)) & (numbers >= least)
+        is_number &= numbers <= LARGEST_INTEGER
+        if empty is not None:
+            is_empty = (values.isna() | (values.astype("str").str.strip() == "")).to_numpy()
+            numbers = np.where(is_empty, empty, numbers)
+            is_number |= is_empty
+        self.reject(~is_number, column, f"a whole number of at least {least}")
+        return numbers.astype(np.int64)
 
     def once(self, columns: Sequence[str], what: str) -> None:
         """Rows must differ in these columns; ``what`` names them: *once per list*."""
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
+
+
+def _floats(values: pd.Series) -> Floats:
+    """Numbers of a column of text or numbers; NaN where there is none."""
+    if values.dtype == "str":
+        with suppress(pa.ArrowInvalid):  # Arrow is faster, if all are numbers
+            numbers: Floats = pc.cast(pa.array(values), pa.float64()).to_numpy(zero_copy_only=False)
+            return numbers
+    return pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
 
 
 def _records(text: str) -> Iterable[tuple[int, list[str]]]:
@@ -305,7 +322,10 @@ def read_table(path: Source) -> Table:
     """A CSV, JSON Lines or Parquet file, by its first bytes."""
     content = read_bytes(path)
     if content.startswith(b"PAR1"):
-        return Table(path, pd.read_parquet(io.BytesIO(content)))
+        try:
+            return Table(path, pd.read_parquet(io.BytesIO(content)))
+        except (pa.ArrowException, OSError):
+            raise input_error(path, "a Parquet file") from None
     text = decoded(content, path)
     if not text.strip():
         raise input_error(path, "a table with a header", "an empty file")

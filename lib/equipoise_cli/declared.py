@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.problems import InputError, listed
-from equipoise_cli.shared import FILE, TARGET
+from equipoise_cli.shared import TARGET
 
 if TYPE_CHECKING:
     from equipoise.options import Option
@@ -157,42 +154,14 @@ class DeclaredCommand(click.Command):
                 formatter.write_dl(records[heading])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; what it refuses names an option or a file."""
-        self._refuse_idle_options(ctx)
-        self._refuse_odd_texts(ctx)
-        try:
-            return super().invoke(ctx)
-        except (InputError, UnicodeError):
-            raise  # these are said elsewhere, and the first names its files
-        except (ValueError, KeyError) as error:
-            message = str(error.args[0]) if error.args else str(error)
-            raise ValueError(_placed(message, self, ctx)) from error
-
-    def _refuse_idle_options(self, ctx: click.Context) -> None:
-        """Refuse an option that is given and does nothing without a flag that is not."""
+        """Run it, unless an option is given that does nothing."""
         for parameter in self.get_params(ctx):
+            source = ctx.get_parameter_source(parameter.name or "")
+            is_given = source is click.core.ParameterSource.COMMANDLINE
             needs = getattr(parameter, "needs", "")
-            if needs and not ctx.params[needs] and _is_given(parameter, ctx):
-                message = f"{parameter.opts[-1]} does nothing without --{needs}"
-                raise click.UsageError(f"{message}: give both, or neither", ctx)
-
-    def _refuse_odd_texts(self, ctx: click.Context) -> None:
-        """Refuse an option without a text, as by a shell's empty variable, and a NUL character."""
-        for parameter in self.get_params(ctx):
-            texts = list(_texts(ctx.params.get(parameter.name or "")))
-            if any("\0" in text for text in texts):
-                raise click.UsageError(f"a NUL character in {parameter.opts[-1]}", ctx)
-            takes_text = parameter.type is click.STRING or isinstance(parameter.type, OptionValue)
-            is_empty = takes_text and "" in texts
-            # An empty text may be the default, and mean: none.
-            if is_empty and _is_given(parameter, ctx) and parameter.get_default(ctx) != "":
-                raise click.UsageError(f"{parameter.opts[-1]} is empty: give a value, or none", ctx)
-
-
-def _is_given(parameter: click.Parameter, ctx: click.Context) -> bool:
-    """Whether the command line has a value for a parameter."""
-    source = ctx.get_parameter_source(parameter.name or "")
-    return source is click.core.ParameterSource.COMMANDLINE
+            if is_given and needs and not ctx.params[needs]:
+                raise click.UsageError(f"{parameter.opts[-1]} must be given with --{needs}", ctx)
+        return super().invoke(ctx)
 
 
 def _heading(parameter: click.Parameter) -> str:
@@ -210,50 +179,3 @@ def _heading(parameter: click.Parameter) -> str:
 
 def _rank_of_heading(heading: str) -> tuple[int, str]:
     return GROUPS.index(heading.partition(",")[0]), heading
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Texts and paths in the value of a parameter, which may be several, or pairs."""
-    if isinstance(value, (tuple, list)):
-        for element in value:
-            yield from _texts(element)
-    elif isinstance(value, (str, Path)):
-        yield str(value)
-
-
-def _begins_with_name(message: str, parameter: click.Parameter) -> bool:
-    """Whether a message begins with the name that a measure calls an option by."""
-    flags = [option.removeprefix("--") for option in parameter.opts]
-    names = "|".join(map(re.escape, [parameter.name or "", *flags])).replace("_", "[_ -]")
-    return re.match(rf"(?:the )?(?:{names})\b", message) is not None
-
-
-def _is_quoted(message: str, parameter: click.Parameter, ctx: click.Context) -> bool:
-    """Whether a message quotes what was given for an option; it may have shortened it."""
-    if not _is_given(parameter, ctx):
-        return False
-    texts = [text[:40] for text in _texts(ctx.params.get(parameter.name or ""))]
-    return any(re.search(rf"(?<!\w){re.escape(text)}", message) for text in texts if len(text) > 2)
-
-
-def _placed(message: str, command: click.Command, ctx: click.Context) -> str:
-    """What a measure refuses, with the option that it means, or the files that it was given."""
-    files: list[str] = []
-    options = []
-    for parameter in command.get_params(ctx):
-        if parameter.type is FILE:
-            files += _texts(ctx.params.get(parameter.name or ""))
-        elif isinstance(parameter, click.Option) and parameter.type is not TARGET:
-            options.append(parameter)
-    for option in options:
-        if re.search(rf"(?<![\w-]){option.opts[-1]}(?![\w-])", message):
-            return message
-    for option in options:
-        if _begins_with_name(message, option):
-            return f"{option.opts[-1]}: {message}"
-    for option in options:
-        if _is_quoted(message, option, ctx):
-            return f"{option.opts[-1]}: {message}"
-    if not files or any(file in message for file in files):
-        return message
-    return f"{listed(files)}: {message}"

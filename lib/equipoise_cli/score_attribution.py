@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from equipoise.problems import plain
+from equipoise.errors import plain
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, SCORES, refuse_outputs
@@ -18,8 +18,8 @@ from equipoise_cli.shared import (
     MAP,
     TARGET,
     samples,
+    show_seen,
     takes_output,
-    tells_what_was_seen,
     write,
 )
 from equipoise_cli.tables import axes, check_figure, drawn
@@ -43,9 +43,7 @@ ATTRIBUTION = "equipoise.measures.attribution"
     metavar="KEY",
     help="Score each value of this further key apart; repeatable.",
 )
-@click.option(
-    "--qrels", type=FILE, help="Which documents are relevant, for files of TREC and ALCE."
-)
+@click.option("--qrels", type=FILE, help="Which documents are relevant, for files of TREC.")
 @click.option(
     "--authors",
     nargs=2,
@@ -70,32 +68,37 @@ def score_attribution(
     difference: float,
     **options: Any,
 ) -> Any:
-    """Precision and recall of the citations in answers, and how they change with the authors named.
+    """Score citations in answers, and how they change with the named authors.
 
-    A file may be a folder of files, which are read one by one. A line of a .jsonl file holds
-    question, mode (Vanilla, Informed, CF-informed, or two of them as X/Y), relevant_author and
-    nonrelevant_author (the actual ones, the same in every mode: mode says what the model was told),
-    answer, relevant (document numbers), and optionally documents (how many were shown), gold
-    (answers), citations ([{"document": 2, "probability": 0.9}]), and further keys.
-    Files of TREC (RAG, RAGTIME, iKAT 2025), of ALCE, and of LangChain, LlamaIndex, RAGAS or OpenAI
-    with what was retrieved, hold the answers of one MODE each (Informed=run.jsonl; Vanilla unless
-    stated). CAS compares Informed with Vanilla, CAB compares
-    Informed with CF-informed; AC is the mean probability of citations. The last lines, on standard
-    error, say of each CAB whether its interval decides it, and else how many questions would.
+    A file may be a folder of files. A line of a .jsonl file has question, mode (Vanilla, Informed,
+    CF-informed, or two of them as X/Y), relevant_author and nonrelevant_author (the actual ones,
+    the same in every mode: mode is what the model was told), answer, relevant (document numbers),
+    and optionally documents (how many were shown), gold (answers), citations ([{"document": 2,
+    "probability": 0.9}]), and further keys.
+    Files of TREC RAG, and of LangChain, LlamaIndex, RAGAS or OpenAI with what was retrieved, have
+    the answers of one MODE each (Informed=run.jsonl; the default is Vanilla). CAS compares Informed
+    with Vanilla, CAB compares Informed with CF-informed; AC is the mean probability of citations.
+    The last lines, on standard error, say of each CAB what its interval decides, or how many
+    questions would.
     """
     check_figure(figure)  # before anything is read
-    from equipoise_cli.loaders.rag_answers import paths
+    from equipoise_cli.loaders.rag_answers import answer_files, paths, run_name
 
     outputs = {"-o": (output, SCORES), "--figure": (figure, DRAWING)}
     refuse_outputs(outputs, [*paths(answers), qrels], force=force)
     if authors[0] and authors[0] == authors[1]:
-        raise click.BadParameter(f"--authors are two different ones; found {authors[0]!r} twice")
+        raise click.BadParameter(f"--authors must be two different ones, got {authors[0]!r} twice")
     from equipoise.measures import attribution
-    from equipoise_cli.parquet_folders import cluster as connect
+    from equipoise_cli.cluster import cluster as connect
+    from equipoise_cli.cluster import run_each
 
     by, favoured = options["by"], options["favoured"]
-    with tells_what_was_seen(options["least_seen"]), connect(cluster) as executor:
-        scores = _score_answers(answers, qrels, authors, fields, options, executor)
+    each = options.pop("citation_style"), options.pop("out_of_range")
+    tasks = [(*file, qrels, authors, fields, by, *each) for file in answer_files(answers)]
+    with connect(cluster) as executor:
+        parts = run_each(_score_file, tasks, executor, "file")
+    scores = attribution.attribution_rows(parts, run=run_name(answers), **options)
+    show_seen(scores)
     tables = {output: scores}
     if figure is not None:
         tables[figure] = _figure_of_bias(scores, by, favoured, difference, figure)
@@ -109,33 +112,15 @@ def score_attribution(
     return scores
 
 
-def _score_answers(
-    answers: tuple[str, ...],
-    qrels: Any,
-    authors: Any,
-    fields: str,
-    options: dict[str, Any],
-    executor: Any,
+def _score_file(
+    mode: str, path: Path, qrels: Any, authors: Any, fields: str, by: Any, style: str, wrong: Any
 ) -> Any:
-    """Score answers: together, or file by file where there is a folder or a cluster."""
-    from equipoise.measures import attribution
-    from equipoise.measures.attribution.scores import EACH, attribution_rows
-    from equipoise_cli import parquet_folders
-    from equipoise_cli.loaders.rag_answers import paths, read_answer_files, run_name
+    """Score the answers of one file; a task of a folder."""
+    from equipoise.measures.attribution import scored_answers
+    from equipoise_cli.loaders.rag_answers import read_answer_files
 
-    run = run_name(answers)
-    # A folder may hold more answers than memory does; of each, only the scores come back.
-    has_folder = any(Path(path).is_dir() for path in paths(answers))
-    if executor is None and not has_folder:
-        table = read_answer_files(answers, qrels, authors, fields)
-        return attribution.score_attribution(table, run=run, **options)
-    table_options = options.copy()
-    style = table_options.pop("citation_style")
-    answer_options = {name: table_options.pop(name) for name in EACH}
-    scores_of_files = parquet_folders.score_answers(
-        answers, qrels, authors, options["by"], style, answer_options, executor, fields
-    )
-    return attribution_rows(scores_of_files, run=run, **table_options)
+    table = read_answer_files([f"{mode}={path}"], qrels, authors, fields)
+    return scored_answers(table, by, style, wrong)
 
 
 def _figure_of_bias(

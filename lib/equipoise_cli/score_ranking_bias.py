@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,8 @@ from equipoise_cli.shared import (
     MEANS,
     ends_of_means,
     samples,
+    show_seen,
     takes_output,
-    tells_what_was_seen,
     write,
 )
 
@@ -54,7 +52,7 @@ ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
     required=True,
     help=(
         "The collection: .jsonl of id and text, lines of id, tab and text, a folder of such, "
-        "or an ir_datasets name."
+        "or a .gz of one."
     ),
 )
 @click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")
@@ -81,44 +79,55 @@ def score_ranking_bias(
     order: Any,
     **options: Any,
 ) -> Any:
-    """NFaiRR, FaiRR, TED, TExFAIR and ARB of ranked lists.
+    """Score rankings by NFaiRR, FaiRR, TED and TExFAIR.
 
-    There is a row per topic; their means have an empty topic.
+    There is one row per topic; the means over topics have an empty topic.
     """
     refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
     import pandas as pd
 
+    from equipoise.errors import Note, listed
+    from equipoise.loaders.documents import document_files
     from equipoise.loaders.gender_terms import read_terms
     from equipoise.loaders.trec import read_run, read_runs, run_files
     from equipoise.measures import ranking_bias
-    from equipoise.problems import Note, listed, together
-    from equipoise_cli.parquet_folders import cluster as connect
-    from equipoise_cli.parquet_folders import count_parts
+    from equipoise_cli.cluster import cluster as connect
+    from equipoise_cli.cluster import run_each
 
-    files = list(chain.from_iterable(map(run_files, runs)))
-    # All inputs are read before one is refused, so that the faults of all are told.
-    reads: list[Any] = [partial(read_terms, terms), partial(read_runs, files, order=order)]
-    if background in ("collection", "own"):  # a word, and no file to read
-        reads.append(lambda: background)
-    else:
-        reads.append(partial(read_run, background, order=None))
-    pairs, lists, options["background"] = together(reads)
-    groups = ranking_bias.TermGroups.from_pairs(pairs.itertuples(index=False, name=None))
+    pairs = read_terms(terms).itertuples(index=False, name=None)
+    groups = ranking_bias.TermGroups.from_pairs(pairs)
     if groups.shared:
         note = f"{listed(groups.shared)} in more than one group of {terms}: counted for each"
         warnings.warn(note, Note, 1)
+    files = [file for run in runs for file in run_files(run)]
+    lists = read_runs(files, order=order)
+    options["background"] = background
     needed_ids = None  # all of the collection
     if background != "collection":
         # Terms are counted in what is ranked, and in the background run if there is one.
-        id_columns = [lists["document"]]
+        needed_ids = lists["document"]
         if background != "own":
-            id_columns.append(options["background"]["document"])
-        needed_ids = pd.concat(id_columns).unique()
+            options["background"] = read_run(background, order=None)
+            needed_ids = pd.concat([needed_ids, options["background"]["document"]])
+        needed_ids = needed_ids.unique()
+    parts = document_files(documents) if Path(documents).is_dir() else [documents]
     with connect(cluster) as executor:
-        counts = count_parts(documents, groups.terms, tokens, needed_ids, executor)
+        tasks = [(str(part), groups.terms, tokens, needed_ids) for part in parts]
+        counts = ranking_bias.joined(run_each(_count_file, tasks, executor, "file"))
     with_ends = ends_of_means(options)
-    with tells_what_was_seen(options["least_seen"]):
-        table = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
-    scores = with_ends(table)
+    scores = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
+    show_seen(scores)
+    scores = with_ends(scores)
     write({output: scores})
     return scores
+
+
+def _count_file(source: str, terms: Any, tokens: Any, documents: Any) -> Any:
+    """Count the terms in a file of documents, of all or of those named."""
+    from equipoise.loaders.documents import document_tables
+    from equipoise.measures.ranking_bias import count_terms
+
+    tables = document_tables(source)
+    if documents is not None:
+        tables = (table[table["document"].isin(documents)] for table in tables)
+    return count_terms(tables, terms, tokens=tokens)

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import single_precision
-from equipoise.declare import checked
 from equipoise.measures.tied_scores import orders_of_ties, tied_spans
-from equipoise.options import TiedScores
+from equipoise.options import TiedScores, checked
 
 
 def parsed_measure(name: str) -> Any:

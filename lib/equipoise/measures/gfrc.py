@@ -300,7 +300,8 @@ def gfrc(
     n_empty = np.zeros(0)
     if empty_turns == "uniform":
         # All empty turns of a conversation are one item, with their number as its weight.
-        n_empty = nuggets.turns_held - np.bincount(cases, minlength=n_conversations)
+        n_full = sums_by_case(cases, np.ones(len(cases)), n_conversations)
+        n_empty = nuggets.turns_held - n_full
         cases = np.append(cases, np.arange(n_conversations))
         weight = np.append(weight, n_empty)
     total_weight = sums_by_case(cases, weight, n_conversations)
