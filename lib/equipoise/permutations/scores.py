@@ -1,8 +1,8 @@
-"""What the order of a conversation does to the comparison of systems.
+"""What permutations of a conversation do to the comparison of systems.
 
-A score table has one row per system, conversation and order: ``run, topic, permutation, value``;
-the value is the mean of a measure over the utterances of the conversation, and permutation 0 is the
-order of the script.
+A score table has one row per system, conversation and permutation: ``run, topic, permutation,
+value``. The value is the mean of a measure over the utterances of the conversation, and permutation
+0 is the original order.
 
 References
 ----------
@@ -21,7 +21,7 @@ from equipoise.arrays import Floats, starts
 from equipoise.errors import need_columns
 from equipoise.options import PermutationNumbers, Repeats, measure
 
-SCRIPT = 0  # number of the order of the script among the permutations of a conversation
+ORIGINAL = 0  # number of the original order among the permutations of a conversation
 
 _EQUAL = 1e-12  # scores that differ by no more are equal: the rest is rounding
 _measure = partial(measure, family="Protocol and order of conversations", sources=("permutations",))
@@ -30,9 +30,9 @@ _measure = partial(measure, family="Protocol and order of conversations", source
 def score_matrix(scores: pd.DataFrame) -> pd.DataFrame:
     """A score table with one row per conversation and permutation, and one column per system.
 
-    Conversations and systems stand in the order of their first appearance, permutations in
-    ascending order. Raises ValueError where a column lacks, or a conversation has no score of the
-    script, or not one of every system for the same permutations.
+    Conversations and systems come in the order of their first appearance, permutations in ascending
+    order. Raises ValueError where a column is missing, or a conversation has no score of the
+    original order, or not one score of every system for the same permutations.
     """
     keys = ["topic", "permutation", "run"]
     need_columns(scores, [*keys, "value"])
@@ -41,15 +41,13 @@ def score_matrix(scores: pd.DataFrame) -> pd.DataFrame:
         index=["topic", "permutation"], columns="run", values="value", aggfunc="first"
     )
     wide = wide.reindex(topics, level="topic")[scores["run"].unique()]
-    is_complete = wide.notna().all(axis=1)
-    scripts = wide[is_complete].query(f"permutation == {SCRIPT}")
-    with_script = set(scripts.index.get_level_values("topic"))
-    unclear = set(wide[~is_complete].index.get_level_values("topic"))
-    unclear |= set(scores.loc[scores.duplicated(keys) | scores["value"].isna(), "topic"])
+    has_original = set(scores.loc[scores["permutation"] == ORIGINAL, "topic"])
+    incomplete = set(wide[wide.isna().any(axis=1)].index.get_level_values("topic"))
+    incomplete |= set(scores.loc[scores.duplicated(keys) | scores["value"].isna(), "topic"])
     for topic in topics:
-        if topic not in with_script or topic in unclear:
+        if topic not in has_original or topic in incomplete:
             raise ValueError(
-                f"topic {topic}: every system needs one score for the same permutations,"
+                f"topic {topic}: every system must have one score for the same permutations,"
                 " 0 among them"
             )
     return wide
@@ -62,9 +60,9 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
     .. math:: wins(a, b) = \frac{|\{\pi : M_a(\pi) > M_b(\pi)\}|}{|\{\pi\}|}
 
     - :math:`a, b`: two systems
-    - :math:`\pi`: an order of the utterances of a conversation
-    - :math:`M_a(\pi)`: score of system a on that order
-    - :math:`wins`: share of the orders on which a scores higher than b
+    - :math:`\pi`: a permutation of the utterances of a conversation
+    - :math:`M_a(\pi)`: score of system a on that permutation
+    - :math:`wins`: share of the permutations on which a scores higher than b
 
     Parameters
     ----------
@@ -97,14 +95,13 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
     """
     wide = score_matrix(scores)
     topics = wide.index.get_level_values("topic")
-    values = wide.to_numpy(dtype=np.float64)  # (orders of all conversations, systems)
+    values = wide.to_numpy(dtype=np.float64)  # (permutations of all conversations, systems)
     begins = starts(topics)
-    n_orders = np.diff(begins, append=len(values))
-    n_systems = len(wide.columns)
-    a, b = np.nonzero(~np.eye(n_systems, dtype=bool))
+    n_permutations = np.diff(begins, append=len(values))
+    a, b = np.nonzero(~np.eye(len(wide.columns), dtype=bool))
     gap = values[:, a] - values[:, b]
-    wins = np.add.reduceat(gap > _EQUAL, begins, dtype=np.int64) / n_orders[:, None]
-    ties = np.add.reduceat(np.abs(gap) <= _EQUAL, begins, dtype=np.int64) / n_orders[:, None]
+    wins = np.add.reduceat(gap > _EQUAL, begins, dtype=np.int64) / n_permutations[:, None]
+    ties = np.add.reduceat(np.abs(gap) <= _EQUAL, begins, dtype=np.int64) / n_permutations[:, None]
     return pd.DataFrame(
         {
             "topic": np.repeat(topics[begins], len(a)),
@@ -112,7 +109,7 @@ def preference(scores: pd.DataFrame) -> pd.DataFrame:
             "b": np.tile(wide.columns[b], len(begins)),
             "wins": wins.ravel(),
             "ties": ties.ravel(),
-            "permutations": np.repeat(n_orders, len(a)),
+            "permutations": np.repeat(n_permutations, len(a)),
         }
     )
 
@@ -126,21 +123,21 @@ def ranking_stability(
     repeats: Repeats = 1000,
     reference: pd.Series | None = None,
 ) -> pd.DataFrame:
-    r"""How well a ranking of systems from few permutations agrees with that from all of them.
+    r"""How well a ranking of systems from few permutations agrees with the one from all of them.
 
     In each repeat, `size` permutations of every conversation are drawn without replacement (all of
-    them where there are fewer); systems are ranked by their mean and compared, pair by pair, with
+    them where there are fewer). Systems are ranked by their mean and compared, pair by pair, with
     the reference.
 
     .. math:: \tau = \frac{\#\text{concordant} - \#\text{discordant}}{K (K - 1) / 2}
 
-    - :math:`\tau`: Kendall's correlation of two rankings of the systems: those of two orders
+    - :math:`\tau`: Kendall's correlation of two rankings of the systems
     - :math:`K`: number of systems
 
     Parameters
     ----------
     scores : DataFrame, columns run, topic, permutation, value
-        At least two systems; permutation 0, the order of the script, is left out of the draws.
+        At least two systems; permutation 0, the original order, is not drawn.
     rng : numpy.random.Generator
         The source of randomness.
     reference : Series, optional
@@ -155,8 +152,8 @@ def ranking_stability(
     Raises
     ------
     ValueError
-        As `score_matrix`; if fewer than two systems are there, a conversation has no permutation
-        but the script, or the reference lacks a system.
+        As `score_matrix`; if there are fewer than two systems, a conversation has no permutation
+        other than the original order, or the reference misses a system.
 
     Notes
     -----
@@ -174,19 +171,26 @@ def ranking_stability(
     wide = score_matrix(scores)
     n_systems = len(wide.columns)
     if n_systems < 2:
-        raise ValueError(f"at least two systems are wanted, found {n_systems}")
-    values_of_topics = _values_but_the_script(wide)
+        raise ValueError(f"a ranking needs at least two systems, got {n_systems}")
+    values_of_topics = []
+    for topic, rows in wide.groupby("topic", sort=False):
+        values_of_topics.append(rows.to_numpy(dtype=np.float64)[ORIGINAL + 1 :])
+        if len(rows) < 2:
+            raise ValueError(
+                f"topic {topic}: a permutation other than the original order is missing"
+            )
     truth = reference
     if truth is None:
         means_of_topics = [values.mean(axis=0) for values in values_of_topics]
         truth = pd.Series(np.mean(means_of_topics, axis=0), wide.columns)
     true_scores = truth.reindex(wide.columns).to_numpy(dtype=np.float64)
     if np.isnan(true_scores).any():
-        raise ValueError(f"the reference has no {', '.join(wide.columns[np.isnan(true_scores)])}")
+        missing = ", ".join(wide.columns[np.isnan(true_scores)])
+        raise ValueError(f"the reference has no {missing}")
 
     distinct_sizes = np.array(sorted(set(sizes)))
     means = np.zeros((repeats, len(distinct_sizes), n_systems))
-    # One conversation at a time: all the draws of all would not fit the memory.
+    # One conversation at a time: the draws of all would not fit into memory.
     for values in values_of_topics:
         depths = np.minimum(distinct_sizes, len(values))
         drawn = rng.random((repeats, len(values))).argsort(axis=1)[:, : depths[-1]]
@@ -207,17 +211,37 @@ def ranking_stability(
     )
 
 
-def _values_but_the_script(wide: pd.DataFrame) -> list[Floats]:
-    """Scores of each conversation without those of the script, shaped (permutations, systems)."""
-    values_of_topics, topics_without = [], []
-    for topic, rows in wide.groupby("topic", sort=False):
-        values = rows.to_numpy(dtype=np.float64)[SCRIPT + 1 :]
-        values_of_topics.append(values)
-        if not len(values):
-            topics_without.append(str(topic))
-    if topics_without:
-        raise ValueError(
-            f"topics {', '.join(topics_without)} have no permutation besides the script:"
-            " leave them out"
-        )
-    return values_of_topics
+def largest_leads(scores: pd.DataFrame) -> Floats:
+    r"""Largest lead of a system over another on any permutation, by conversation.
+
+    .. math:: D_{cab} = \max_\pi (y_{c\pi a} - y_{c\pi b}), \qquad D_{caa} = \max_\pi
+        \Bigl(y_{c\pi a} - \frac{1}{K - 1} \sum_{b \ne a} y_{c\pi b}\Bigr)
+
+    Shaped (conversations, systems, systems); on the diagonal the lead over the mean of the others.
+
+    permutations, Table 3: means over conversations.
+    """
+    wide = score_matrix(scores)
+    values, n_systems = wide.to_numpy(dtype=np.float64), len(wide.columns)
+    if n_systems < 2:
+        raise ValueError(f"a lead needs at least two systems, got {n_systems}")
+    leads = values[:, :, None] - values[:, None, :]  # (permutations, systems, systems)
+    mean_of_others = (values.sum(axis=1, keepdims=True) - values) / (n_systems - 1)
+    diagonal = np.arange(n_systems)
+    leads[:, diagonal, diagonal] = values - mean_of_others
+    return np.maximum.reduceat(leads, starts(wide.index.get_level_values("topic")))
+
+
+def conversation_spread(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean over systems of each conversation under each permutation.
+
+    Returns columns topic, permutation, value, rank: rank is the share of the permutations of the
+    conversation that score strictly higher (at 12 decimals), so 0 is the best permutation.
+
+    permutations, Figure 1.
+    """
+    means = score_matrix(scores).mean(axis=1)
+    by_topic = means.round(12).groupby("topic", sort=False)
+    n_higher = by_topic.rank(method="min", ascending=False) - 1
+    share_higher = n_higher / by_topic.transform("size")
+    return pd.DataFrame({"value": means, "rank": share_higher}).reset_index()
