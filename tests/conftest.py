@@ -63,14 +63,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     project.root.cache_clear()
 
 
-@pytest.fixture
-def quick(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Replace running a notebook by reading its last cell: JSON with what a run would leave."""
-    monkeypatch.setattr("equipoise_compendium.build._papermill", small_repository.pretend)
-    small_repository.script(root)
-    return root
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One headless Chromium for every page, without network."""

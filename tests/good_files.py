@@ -267,9 +267,6 @@ COMMANDS = {
         "--format",
         "csv",
     ],
-    "correlate": ["correlate", "two.csv", "--resamples", "9", "-o", "out.csv"],
-    "discriminate": ["discriminative-power", "two.csv", "--resamples", "9", "-o", "out.csv"],
-    "size": ["topic-set-size", "two.csv", "--resamples", "9", "-o", "out.csv"],
     "crbo": ["score", "crbo", "--run", "a.run", "twin.run", "--suffix", "-x", "-o", "out.csv"],
     "tree": [
         "score",

@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from equipoise_studies.recorded_conversations import harvest_transcripts, read_harvest
 
-import equipoise_cli.outputs
-import equipoise_cli.parquet_folders  # noqa: F401
 from equipoise.loaders.transcripts import format_transcripts
 from equipoise_cli import harvest as harvesting
 from equipoise_cli import main
 from equipoise_compendium import project
-from equipoise_studies.recorded_conversations import harvest_transcripts, read_harvest
 from equipoise_studies.systems.endpoint import Endpoint
 
 KILLED = -9

@@ -24,7 +24,7 @@ def minutes(notebook: nbformat.NotebookNode) -> float:
         elif cell.source.strip() != "report.finish()":
             for data in (output.get("data", {}) for output in cell.outputs):
                 if (
-                    "image/svg+xml" in data
+                    "image/png" in data
                     or 'class="equipoise-table"' in data.get("text/html", "")[:40]
                 ):
                     shown += 1

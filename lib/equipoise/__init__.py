@@ -16,6 +16,7 @@ may move.
 from importlib import import_module
 
 _FRONT_DOOR = {
+    "agreement": "agreement",
     "attributes": "AttributeSet attribute_sets read_attributes",
     "catalogue": "MEASURES references",
     "divergences": "DIVERGENCES distribution_similarity jsd nmd nvd rnod",
@@ -26,20 +27,19 @@ _FRONT_DOOR = {
     "loaders.scores": "read_scores",
     "loaders.transcripts": "nugget_frame read_transcripts turn_frame",
     "loaders.trec": "read_qrels read_run read_runs",
-    "measures.attribution": "cab cas citation_share score_answers score_attribution verdicts",
+    "measures.attribution": "cab cas score_answers score_attribution verdicts",
+    "measures.citations": "citation_share",
     "measures.gfr": "gfr_clusters gfr_table",
     "measures.gfrc": "gfrc nugget_scores turns",
     "measures.gfrc2": "gfrc2 user_clusters",
     "measures.orders": "preference ranking_stability",
     "measures.rank_overlap": "crbo rbo",
-    "measures.ranking_bias": "TermGroups arb awrf count_terms fairr nfairr score_ranking_bias ted"
+    "measures.ranking_bias": "TermGroups awrf count_terms fairr nfairr score_ranking_bias ted"
     " texfair",
-    "measures.trees": "conversation_trees expected_scores leaving_trees",
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "coverage": "Unseen",
-    "problems": "InputError Problem",
-    "statistics": "bootstrap_interval compare_pairs compare_systems corrected correlations"
-    " discriminative_power leaderboard topic_set_size",
+    "errors": "InputError Problem",
+    "statistics": "bootstrap_interval compare_pairs compare_systems corrected leaderboard",
     "tidy": "tidy_memberships tidy_qrels tidy_runs tidy_scores",
 }
 _MODULE_OF = {}

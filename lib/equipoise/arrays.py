@@ -71,13 +71,11 @@ def normalised(numbers: ArrayLike, groups: int, name: str = "target") -> Floats:
     """Non-negative numbers, one for each group, divided by their sum: for targets and weights."""
     shares = np.array(numbers, dtype=np.float64)
     if shares.shape != (groups,):
-        raise ValueError(f"{shares.size} numbers in a {name} for {groups} groups")
+        raise ValueError(f"{name} must have {groups} numbers, got {shares.size}")
     with np.errstate(over="ignore"):
         total = shares.sum()
     if not (shares >= 0).all() or not 0 < total < np.inf:
-        raise ValueError(
-            f"a {name} is made of non-negative numbers, not all zero, with a sum that is a number"
-        )
+        raise ValueError(f"{name} must have non-negative numbers with a sum above 0")
     return shares / total
 
 
@@ -86,6 +84,12 @@ def ratio(numerator: ArrayLike, denominator: ArrayLike, otherwise: float) -> Flo
     over, under = np.broadcast_arrays(np.asarray(numerator, dtype=np.float64), denominator)
     quotients = np.full(over.shape, otherwise)
     return np.divide(over, under, out=quotients, where=under != 0)
+
+
+def sums_by_case(cases: ArrayLike, values: ArrayLike, n_cases: int) -> Floats:
+    """Sum of the values of each case; ``cases`` and ``values`` are shaped (items,)."""
+    numbers = np.asarray(cases, dtype=np.intp)
+    return np.bincount(numbers, np.asarray(values), n_cases).astype(np.float64)
 
 
 def numbered(values: pd.Series) -> tuple[Integers, pd.Index]:

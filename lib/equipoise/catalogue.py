@@ -7,8 +7,8 @@ import pkgutil
 import re
 from importlib import import_module, resources
 
-from equipoise import declare, measures
-from equipoise.declare import Measure
+from equipoise import measures, options
+from equipoise.options import Measure
 
 FAMILIES = (
     "Divergences between distributions over groups",
@@ -39,7 +39,7 @@ def _place(measure: Measure) -> tuple[int, str, str, int]:
 
 
 _load()
-MEASURES: tuple[Measure, ...] = tuple(sorted(declare.MEASURES.values(), key=_place))
+MEASURES: tuple[Measure, ...] = tuple(sorted(options.MEASURES.values(), key=_place))
 """Every measure, in the order of the families."""
 
 

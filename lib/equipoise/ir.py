@@ -1,6 +1,6 @@
-"""GFR, AWRF, NFaiRR and TExFAIR as measures of ir_measures, and so of PyTerrier, beside nDCG.
+"""GFR, AWRF, NFaiRR and TExFAIR as measures of ir_measures, and so of PyTerrier.
 
-Importing this module registers them. What they look at beside run and qrels is named once: `groups`
+Importing this module registers them. What they need besides run and qrels is named once: `groups`
 takes the group memberships of documents, `texts` a collection and the terms that represent groups.
 Then ``GFR@20``, ``AWRF(groups='HINDEX')@20``, ``NFaiRR@10`` and ``TExFAIR(proportional=False)@10``
 are measures as others are, in `ir_measures.calc_aggregate`, in `ir_measures.parse_measure` and in
@@ -23,15 +23,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import ir_measures
-import numpy as np
 import pandas as pd
 from ir_measures import measures, providers
 from ir_measures.util import Metric, QrelsConverter, RunConverter
 
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge
-from equipoise.declare import choices_of, options_of
-from equipoise.divergences import DIVERGENCES, refuse_order
+from equipoise.divergences import DIVERGENCES
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.gender_terms import read_terms
 from equipoise.loaders.groups import groups_in
@@ -43,7 +41,7 @@ from equipoise.measures.ranking_bias import (
     count_terms,
     score_ranking_bias,
 )
-from equipoise.options import Attention, Tokens, Unrepresented
+from equipoise.options import Tokens
 
 _COLUMNS = {
     "query_id": "topic",
@@ -109,12 +107,6 @@ def _names(table: dict[str, Any], names: str | None, function: str) -> list[str]
     return names.split("+")
 
 
-def _default(function: Any, name: str) -> Any:
-    """The default that an option has in a function."""
-    defaults = {choice.name: choice.value for choice in options_of(function)}
-    return defaults[name]
-
-
 class _Fairness(measures.Measure):
     """A measure that its own class computes; a topic for which a run has nothing has no value."""
 
@@ -149,20 +141,14 @@ def _members(
 
 
 class _GFR(_Fairness):
-    """Group fairness and relevance: what a user who leaves the list may expect (gfrc, Eq. 1)."""
+    """Group fairness and relevance: what a user who leaves the ranking may expect (gfrc, Eq. 1)."""
 
     __name__ = NAME = "GFR"
     DEFAULT = 0.0
     SUPPORTED_PARAMS = {  # noqa: RUF012 - as ir_measures has it
-        "cutoff": _info(int, _default(gfr_table, "cutoff"), "ranks that are looked at"),
+        "cutoff": _info(int, 20, "ranks that are evaluated"),
         "groups": _info(str, None, "attribute sets, joined by +; all that are named by default"),
         "utility": _info(str, "iRBU", "utility", UTILITIES),
-        "nominal": _info(str, "jsd", "divergence for nominal groups", DIVERGENCES),
-        "ordinal": _info(str, "rnod", "divergence for ordinal groups", DIVERGENCES),
-        "gains": _info(dict, None, "gain of each level; 2^level - 1 by default"),
-        "unrepresented": _info(
-            str, "uniform", "documents without membership", choices_of(Unrepresented)
-        ),
     }
 
     def by_topic(self, run: pd.DataFrame, qrels: pd.DataFrame) -> pd.Series:
@@ -175,12 +161,9 @@ class _GFR(_Fairness):
             qrels,
             memberships,
             attributes,
-            gains=self["gains"] or "exponential",
             cutoff=self["cutoff"],
-            order="score",
-            unrepresented=self["unrepresented"],
             utilities={self["utility"]: UTILITIES[self["utility"]]},
-            similarities={"nominal": [self["nominal"]], "ordinal": [self["ordinal"]]},
+            similarities={"nominal": ["jsd"], "ordinal": ["rnod"]},
         )
         return _by_topic(scores[scores["measure"].str.startswith("GFR-")])
 
@@ -190,73 +173,38 @@ class _AWRF(_Fairness):
 
     __name__ = NAME = "AWRF"
     SUPPORTED_PARAMS = {  # noqa: RUF012
-        "cutoff": _info(int, _default(gfr_table, "cutoff"), "ranks that are looked at"),
+        "cutoff": _info(int, 20, "ranks that are evaluated"),
         "groups": _info(str, None, "attribute set; needed where several are named"),
         "distance": _info(str, "l1", "distance or divergence", ["l1", *DIVERGENCES]),
-        "attention": _info(str, "log", "how attention falls along the list", choices_of(Attention)),
-        "unrepresented": _info(
-            str, "uniform", "documents without membership", choices_of(Unrepresented)
-        ),
     }
 
     def by_topic(self, run: pd.DataFrame, qrels: pd.DataFrame) -> pd.Series:
-        """AWRF of each topic of the run."""
+        """AWRF of each topic of the run; a document without membership has all groups alike."""
         names = _names(_groups, self["groups"], "groups")
         if len(names) > 1:
-            raise ValueError(
-                f"AWRF looks at one attribute set: AWRF(groups={names[0]!r}), "
-                f"or one of {', '.join(names)}"
-            )
+            raise ValueError(f"AWRF needs one attribute set: AWRF(groups={names[0]!r})")
         (name,) = names
         attribute, table = _members(name, run, qrels)
-        if attribute.kind == "nominal":
-            refuse_order([self["distance"]], others=["l1"])
+        if attribute.kind == "nominal" and self["distance"] in ("nmd", "rnod"):
+            raise ValueError("distance must be l1, jsd or nvd for nominal groups, without order")
+        ranked = run.loc[run["rank"] <= self["cutoff"], ["topic", "document", "rank"]]
+        ranked = ranked.merge(table, how="left", on=["topic", "document"])
         groups = list(attribute.groups)
-        ranked = run[["topic", "document", "rank"]].merge(
-            table, how="left", on=["topic", "document"]
-        )
-        self._judge(name, ranked)
-
-        absent = 1 / len(groups) if self["unrepresented"] == "uniform" else 0.0
-        vectors = ranked[groups].fillna(absent).to_numpy()  # (ranked documents, groups)
-        beyond_the_list = np.zeros(len(groups))
-        vectors = np.vstack([vectors, beyond_the_list])
-        places = run.assign(row=np.arange(len(run))).pivot(  # noqa: PD010 - a place is there once
-            index="topic", columns="rank", values="row"
-        )
-        rows = places.fillna(-1).to_numpy(dtype=np.int64)  # (topics, ranks)
-        values = awrf(
-            vectors[rows],
-            [self["cutoff"]],
-            attribute.target.tolist(),
-            distance=self["distance"],
-            attention=self["attention"],
-            present=places.notna().to_numpy(),
-        )
-        return pd.Series(values[:, 0], index=places.index)
-
-    def _judge(self, name: str, ranked: pd.DataFrame) -> None:
-        """Warn or refuse where few of the documents that AWRF looks at have a membership."""
-        attribute, table = _groups[name]
-        looked_at = ranked[ranked["rank"] <= self["cutoff"]]
-        without = looked_at.loc[looked_at[attribute.groups[0]].isna(), "document"]
-        seen = Seen(
-            "the run",
-            "ranked documents",
-            f"a membership in {name}",
-            len(looked_at) - len(without),
-            len(looked_at),
-            first(without),
-            first(table["document"]),
-        )
-        judge([seen])
+        without = ranked.loc[ranked[groups[0]].isna(), "document"]
+        n_found, needed = len(ranked) - len(without), f"a membership in {name}"
+        ids = first(without), first(_groups[name][1]["document"])
+        judge([Seen("the run", "ranked documents", needed, n_found, len(ranked), *ids)])
+        values = {}
+        for topic, rows in ranked.groupby("topic"):
+            vectors = rows.sort_values("rank")[groups].fillna(1 / len(groups)).to_numpy()
+            target = attribute.target.tolist()
+            values[topic] = awrf(vectors, [self["cutoff"]], target, distance=self["distance"])[0]
+        return pd.Series(values)
 
 
 class _OfTexts(_Fairness):
     SUPPORTED_PARAMS = {  # noqa: RUF012
-        "cutoff": _info(
-            int, _default(score_ranking_bias, "cutoffs")[0], "ranks that are looked at"
-        ),
+        "cutoff": _info(int, 10, "ranks that are evaluated"),
         "texts": _info(str, None, "name of the texts; needed where several are named"),
     }
 
@@ -264,10 +212,7 @@ class _OfTexts(_Fairness):
         """The measure for each topic of the run, by the function that scores everything."""
         names = _names(_texts, self["texts"], "texts")
         if len(names) > 1:
-            raise ValueError(
-                f"{self.NAME} looks at one collection: texts={names[0]!r}, "
-                f"or one of {', '.join(names)}"
-            )
+            raise ValueError(f"{self.NAME} needs one collection: texts={names[0]!r}")
         variant = "" if self.params.get("proportional", True) else "(proportional=False)"
         scores = score_ranking_bias(run, *_texts[names[0]], cutoffs=[self["cutoff"]])
         return _by_topic(scores[scores["measure"] == f"{self.NAME}{variant}@{self['cutoff']}"])

@@ -1,565 +1,716 @@
-"""The options of measures, each declared once: type, bounds, meaning, form on a command line."""
+"""Options of measures: annotated types with bounds and help, and how a measure declares itself.
+
+An option is a type annotated with `pydantic.Field`, whose description the help of the command, the
+catalogue and the site show. Its default is in the signature of the function that takes it. Data are
+positional and are not checked here; options are what has a description. Text is read as a command
+line writes it (``1:0.5,2:1`` for gains), so that Python and the command share one reader.
+"""
 
 from __future__ import annotations
 
 import functools
-import math
+import inspect
 import re
+import reprlib
+import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
-from annotated_types import Ge, Gt, Le, Lt, MultipleOf, Predicate
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    validate_call,
+)
+from pydantic.fields import FieldInfo
 
-from equipoise.declare import OneOf, Option, option_of
-from equipoise.files import parse_number
+P = ParamSpec("P")
+R = TypeVar("R")
+Direction = Literal["higher is better", "lower is better", "neither"]
+CONFIG = ConfigDict(allow_inf_nan=False, arbitrary_types_allowed=True, defer_build=True)
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 60
+
+
+# --- declaring and checking -----------------------------------------------------------------------
+
+
+def field_of(hint: Any) -> FieldInfo | None:
+    """The field with a description that annotates a type, or one of its alternatives."""
+    for note in getattr(hint, "__metadata__", ()):
+        if isinstance(note, FieldInfo) and note.description:
+            return note
+    fields = [field_of(part) for part in typing.get_args(hint)]
+    return next((field for field in fields if field), None)
+
+
+def choices_of(hint: Any) -> tuple[str, ...]:
+    """Words that a type allows, where it allows some words only."""
+    if typing.get_origin(hint) is Literal:
+        return typing.get_args(hint)
+    words: tuple[str, ...] = ()
+    for part in typing.get_args(hint):
+        words += choices_of(part)
+    return words
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter with a default: its name and type, and the default."""
+
+    name: str
+    hint: Any
+    value: Any
+
+    @property
+    def help(self) -> str:
+        """What it decides; empty where the type has no description."""
+        field = field_of(self.hint)
+        return str(field.description) if field else ""
+
+    @property
+    def form(self) -> str:
+        """How a command line writes it."""
+        field = field_of(self.hint)
+        if field and field.title:
+            return field.title
+        if choices_of(self.hint):
+            return f"[{'|'.join(choices_of(self.hint))}]"
+        return "TEXT" if str in (self.hint, getattr(self.hint, "__origin__", None)) else "NUMBER"
+
+    @property
+    def choices(self) -> str:
+        """The words that may be given, where there are only some."""
+        return ", ".join(choices_of(self.hint))
+
+    @property
+    def default(self) -> str:
+        """The default as one would write it in Python."""
+        return str(self.value.__name__) if callable(self.value) else repr(self.value)
+
+    def check(self, value: Any) -> Any:
+        """The value as the type wants it, or a ValueError that names the option."""
+        return checked_value(value, self.hint, self.name)
 
 
 @functools.cache
-def by_name() -> dict[str, Any]:
+def options_of(function: Callable[..., Any]) -> tuple[Option, ...]:
+    """Every parameter of a function that has a default, with its evaluated type."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return tuple(
+        Option(name, hints.get(name), parameter.default)
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    )
+
+
+def _message(error: ValidationError, names: Sequence[str] = (), name: str = "") -> str:
+    """The first fault in one sentence: ``gains[1] must be less than or equal to 1, got 2``.
+
+    ``names`` are those of the arguments of a call; ``name`` is that of a single value.
+    """
+    fault = error.errors(include_url=False)[0]
+    keys = list(fault["loc"])
+    if not name:
+        argument = keys.pop(0)
+        name = names[argument] if isinstance(argument, int) else argument
+    # Pydantic also names the alternative of a union, and a wrong key as "[key]".
+    place = name + "".join(f"[{key}]" for key in keys if "[" not in str(key))
+    problem = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    problem = re.sub(", (unable to|got a number).*", "", problem)
+    problem = problem.replace("a valid integer", "a whole number").replace("a valid ", "a ")
+    problem = problem.replace("a boolean", "true or false")
+    return f"{place} {problem}, got {_BRIEF.repr(fault['input'])}"
+
+
+@functools.cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint, config=CONFIG)
+
+
+def checked_value(value: Any, hint: Any, name: str) -> Any:
+    """The value as the annotated type wants it, or a ValueError that names the option."""
+    try:
+        return _adapter(hint).validate_python(value)
+    except ValidationError as error:
+        raise ValueError(_message(error, name=name)) from None
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Check the options of a function by their types, and list them in its documentation."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    signature = inspect.signature(function)
+    names = list(signature.parameters)
+
+    @functools.wraps(function)
+    def options_only(*args: P.args, **kwargs: P.kwargs) -> R:
+        return function(*args, **kwargs)
+
+    # Data are whatever the caller passes: to check tables and arrays here would copy them.
+    options_only.__annotations__ = {
+        name: hint if field_of(hint) else Any for name, hint in hints.items()
+    }
+    validated = validate_call(config=CONFIG)(options_only)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return validated(*args, **kwargs)
+        except ValidationError as error:
+            signature.bind(*args, **kwargs)  # raises Python's TypeError for a wrong call
+            raise ValueError(_message(error, names)) from None
+
+    lines = [inspect.getdoc(function) or "", "", "Options", "-------"]
+    for option in options_of(function):
+        if option.help:
+            lines += [f"{option.name} : default {option.default}", f"    {option.help}"]
+    call.__doc__ = "\n".join(lines) + "\n"
+    return call
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of the catalogue.
+
+    ``name`` is as the field writes it; ``sources`` are keys of ``sources.bib``; ``formula`` is TeX,
+    by default that of the function's documentation.
+    """
+
+    name: str
+    family: str
+    function: Callable[..., Any]
+    range: str
+    ideal: str
+    direction: Direction
+    sources: tuple[str, ...]
+    formula: str = ""
+
+    def __post_init__(self) -> None:
+        formula = self.formula or self._documented(r"^\.\. math::[ ]?(.+?)(?:\n[ ]*\n(?=\S)|\Z)")
+        if not formula:
+            raise ValueError(f"{self.path} documents no formula; give one")
+        object.__setattr__(self, "formula", " ".join(formula.split()))
+
+    @property
+    def _documentation(self) -> str:
+        return inspect.getdoc(self.function) or ""
+
+    def _documented(self, pattern: str) -> str:
+        """The part of the documentation that a pattern's group matches; empty without one."""
+        match = re.search(pattern, self._documentation, re.DOTALL | re.MULTILINE)
+        return match[1] if match else ""
+
+    @property
+    def anchor(self) -> str:
+        """Name for links to it: module and name in lower case, with hyphens."""
+        module = self.function.__module__.rpartition(".")[2]
+        return re.sub(r"[^a-z0-9]+", "-", f"{module} {self.name}".lower()).strip("-")
+
+    @property
+    def path(self) -> str:
+        """Where to import it from."""
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
+    @property
+    def meaning(self) -> str:
+        """First line of the function's documentation."""
+        return self._documentation.partition("\n")[0].replace("`", "")
+
+    @property
+    def symbols(self) -> tuple[tuple[str, str], ...]:
+        r"""Symbols of the formula and what they mean: the items ``- :math:`p`: meaning``."""
+        pattern = r"^- :math:`(.+?)`: (.+?)(?=\n- |\n\n|\Z)"
+        items = re.findall(pattern, self._documentation, re.DOTALL | re.MULTILINE)
+        return tuple((symbol, " ".join(meaning.split())) for symbol, meaning in items)
+
+    @property
+    def where(self) -> str:
+        """Place in the source: the first paragraph of the documentation's notes."""
+        notes = self._documented(r"^Notes\n-+\n(.+?)(?:\n\n|\Z)")
+        return re.sub(r":math:|`", "", " ".join(notes.split()))
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """Every parameter with a default."""
+        return options_of(self.function)
+
+    @property
+    def example(self) -> str:
+        """The worked example of the documentation."""
+        return self._documented(r"^Examples\n-+\n(.+?)(?=\n\n[A-Z]\w+\n-+\n|\Z)").strip()
+
+    def explained(self, option: Option) -> str:
+        """What an option decides, in a sentence: its own, or that of the function's docstring."""
+        words = re.sub(r"\s+\[.*\]$", "", option.help)
+        if not words:
+            parameter = rf"^(?:\w+, )*{option.name}(?:, \w+)* :[^\n]*\n((?: +[^\n]*\n?)+)"
+            words = " ".join(self._documented(parameter).split())
+        sentence = re.split(r"[.] (?=[A-Z])", words)[0].rstrip(".")
+        return f"{sentence}." if sentence else ""
+
+
+MEASURES: dict[str, Measure] = {}
+"""Measures by name, of the modules imported so far; `equipoise.catalogue` has them all."""
+
+
+def measure(
+    name: str,
+    *,
+    family: str,
+    range: str,  # noqa: A002 - the field's word
+    ideal: str,
+    direction: Direction,
+    sources: tuple[str, ...],
+    formula: str = "",
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare a measure: it enters the catalogue, and its options are checked and documented."""
+
+    def declare(function: Callable[P, R]) -> Callable[P, R]:
+        call = checked(function)
+        MEASURES[name] = Measure(name, family, call, range, ideal, direction, sources, formula)
+        return call
+
+    return declare
+
+
+@functools.cache
+def option_types() -> dict[str, Any]:
     """Every option by the name that a parameter has: `PositionWeight` as ``position_weight``."""
-    hints = {name: hint for name, hint in globals().items() if option_of(hint)}
+    hints = {name: hint for name, hint in globals().items() if field_of(hint)}
     return {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): hint for name, hint in hints.items()}
 
 
-# --- how a command line writes them ---------------------------------------------------------------
+# --- readers of values ----------------------------------------------------------------------------
 
 
-def read_pairs(text: str) -> dict[str, float]:
-    """Read ``name:number,name:number``, each name once."""
-    pairs: dict[str, float] = {}
-    for pair in text.split(","):
-        name, colon, number = pair.rpartition(":")
+def read_pairs(value: Any) -> Any:
+    """Read ``name:number,name:number``, each name once; other values are returned unchanged."""
+    if not isinstance(value, str):
+        return value
+    pairs: dict[str, str] = {}
+    for text in value.split(","):
+        name, colon, number = text.rpartition(":")
         name = name.strip()
         if not colon or not name or name in pairs:
-            raise ValueError(f"pairs are name:number,name:number, each name once; found {text!r}")
-        pairs[name] = parse_number(number.strip())
+            raise ValueError("must be written name:number,name:number, each name once")
+        pairs[name] = number.strip()
     return pairs
 
 
-def read_levels(text: str) -> dict[int, float]:
-    """Read ``level:gain,level:gain``; levels are whole numbers from 1."""
-    pairs = read_pairs(text)
-    if not all(re.fullmatch("[1-9][0-9]{0,3}", level) for level in pairs):
-        raise ValueError(f"the levels of gains are whole numbers from 1 to 9999; found {text!r}")
-    return {int(level): gain for level, gain in pairs.items()}
+def _exponential_or_pairs(value: Any) -> Any:
+    return None if value == "exponential" else read_pairs(value)
 
 
-def _read_gains(text: str) -> dict[int, float] | str:
-    return text if text == "exponential" else read_levels(text)
+def _read_list(value: Any) -> Any:
+    """Read ``5,10``, or an array, as a list."""
+    if isinstance(value, str):
+        return [word.strip() for word in value.split(",")]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _read_similarities(text: str) -> dict[str, list[str]]:
-    """Read ``kind:name+name,kind:name``, each kind of groups once."""
-    names_by_kind: dict[str, list[str]] = {}
-    for pair in text.split(","):
-        kind, _, names = pair.partition(":")
-        kind = kind.strip()
-        if kind not in ("nominal", "ordinal") or kind in names_by_kind:
-            wanted = "nominal:name+name,ordinal:name, each kind once"
-            raise ValueError(f"divergences are {wanted}; found {text!r}")
-        names_by_kind[kind] = [name.strip() for name in names.split("+")]
-    return names_by_kind
+def _read_cutoffs(value: Any) -> Any:
+    """Read ``5,10``, each once and in order."""
+    if not isinstance(value, str):
+        return _read_list(value)
+    cutoffs = dict.fromkeys(_read_list(value))
+    return sorted(cutoffs, key=lambda cutoff: (len(cutoff), cutoff))
 
 
-def _read_cutoffs(text: str) -> list[int]:
-    cutoffs = [word.strip() for word in text.split(",")]
-    if not all(re.fullmatch("[1-9][0-9]{0,8}", cutoff) for cutoff in cutoffs):
-        raise ValueError(f"cut-offs are whole numbers from 1, between commas; found {text!r}")
-    return sorted({int(cutoff) for cutoff in cutoffs})
+def _has_sum(shares: Any) -> Any:
+    numbers = list(shares.values()) if isinstance(shares, Mapping) else shares
+    if numbers is not None and not 0 < sum(numbers) < float("inf"):
+        raise ValueError("must have a sum above 0")
+    return shares
 
 
 # --- what several options ask for -----------------------------------------------------------------
 
-STATISTICS = "Statistics"
-"""The heading of options that say how sure a number is, in the help of commands."""
-Count = Annotated[int, Ge(1)]
-NonNegative = Annotated[float, Ge(0)]
-Share = Annotated[float, Ge(0), Le(1)]
-
-
-def with_a_sum_above_0(shares: Mapping[str, float] | Sequence[float]) -> bool:
-    """Whether shares can be divided by their sum; error messages show the name of this function."""
-    numbers = list(shares.values()) if isinstance(shares, Mapping) else shares
-    return not numbers or 0 < sum(numbers) < math.inf
-
-
-# What is declared elsewhere is looked up when somebody asks, so that a further divergence or stop
-# model is no further line here; and so that the help of a command loads neither NumPy nor pandas.
-
-
-def _nominal_divergences() -> Sequence[str]:
-    from equipoise.divergences import divergences_for
-
-    return divergences_for("nominal")
-
-
-def _ordinal_divergences() -> Sequence[str]:
-    from equipoise.divergences import divergences_for
-
-    return divergences_for("ordinal")
-
-
-def _stop_models() -> Sequence[str]:
-    from equipoise.measures.stop_models import STOP_MODELS
-
-    return list(STOP_MODELS)
-
-
-def _utilities() -> Sequence[str]:
-    from equipoise.measures.stop_models import UTILITIES
-
-    return ["gnp", *UTILITIES]
+Count = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 # --- conversations --------------------------------------------------------------------------------
 
-Patience = Annotated[
-    float, Ge(1), MultipleOf(1), Option("L, the words that a user is willing to read.")
-]
-TurnMarks = Annotated[
-    Literal["line", "word"],
-    Option("Where U: and S: open a turn of a FairWeb run: at the start of a line, or of any word."),
-]
+Patience = Annotated[float, Field(gt=1, description="L, the words that a user is willing to read.")]
 Units = Annotated[
     Literal["word", "character", "system-word", "system-character"],
-    Option(
-        "What positions count, over the conversation or its system turns alone: what white space "
-        "separates, or characters other than white space (Japanese, Chinese)."
+    Field(
+        description="What positions count, over the conversation or its system turns alone: what "
+        "white space separates, or characters other than white space (Japanese, Chinese)."
     ),
 ]
-Offsets = Annotated[
-    Literal["auto", "characters", "utf-16"],
-    Option(
-        "What the places of an export count; auto takes that in which every quoted text is found."
-    ),
-]
-Nested = Annotated[
-    Literal["refuse", "outermost", "innermost"],
-    Option(
-        "Spans of an export that lie within a span: refused, or the outermost or the innermost of "
-        "them is the nugget."
-    ),
-]
+EXPONENTIAL_GAINS = {1: 0.25, 2: 0.75}
+"""(2^l - 1) / 2^2, the gains of levels 1 and 2 in gfrc2."""
+
+
+def _read_gains(value: Any) -> Any:
+    return EXPONENTIAL_GAINS if value == "exponential" else read_pairs(value)
+
+
 Gains = Annotated[
-    Annotated[Mapping[int, Share], Predicate(with_a_sum_above_0)] | Literal["exponential"],
-    Option(
-        "Gain of each level, or (2^l - 1) / 2^(highest level).",
-        form="level:gain,...",
-        parse=_read_gains,
-    ),
+    dict[Count, Share],
+    BeforeValidator(_read_gains),
+    AfterValidator(_has_sum),
+    Field(title="level:gain,...", description="Gain of each level; exponential is 1:0.25,2:0.75."),
 ]
-MaxLevel = Annotated[int, Ge(1), Le(1000), Option("Highest level, for exponential gains.")]
 PositionWeight = Annotated[
     Literal["one-based", "zero-based", "zero-based-own-normaliser"],
-    Option("How a nugget loses weight along the conversation: gfrc2 Eqs. 6, 7 and 9."),
+    Field(description="Decrease of a nugget's weight with its position: gfrc2 Eqs. 6, 7 and 9."),
 ]
 Distribution = Annotated[
     Literal["independent", "cumulative"],
-    Option(
-        "Nuggets behind the achieved distribution of a turn: its own, or those of all turns up to "
-        "it."
-    ),
+    Field(description="Nuggets in the achieved distribution of a turn: its own, or all so far."),
 ]
 EmptyTurns = Annotated[
     Literal["ignore", "uniform"],
-    Option("Turns without relevant nuggets: left out, or taken as uniform."),
+    Field(description="Turns without relevant nuggets: left out, or taken as uniform."),
 ]
 TurnWeight = Annotated[
     Literal["uniform", "largest-nugget"],
-    Option("PW of a turn: 1, or the largest weight of its nuggets."),
+    Field(description="PW of a turn: 1, or the largest weight of its nuggets."),
 ]
 Ordinal = Annotated[
-    str,
-    OneOf(_ordinal_divergences),
-    Option("Divergence for ordinal groups; one for nominal groups is blind to their order."),
+    Literal["rnod", "nmd", "jsd", "nvd"],
+    Field(description="Divergence for ordinal groups; jsd and nvd ignore their order."),
 ]
 Nominal = Annotated[
-    str,
-    OneOf(_nominal_divergences),
-    Option("Divergence for nominal groups, which have no order that one could depend on."),
-]
-Duplicates = Annotated[
-    Literal["nonrelevant", "relevant"],
-    Option(
-        "What naming an entity again within a conversation is, nonrelevant or relevant; needs a "
-        "column entity."
-    ),
+    Literal["jsd", "nvd"], Field(description="Divergence for nominal groups, which have no order.")
 ]
 Weights = Annotated[
-    Mapping[str, NonNegative],
-    Predicate(with_a_sum_above_0),
-    Option("Weight of each part by name.  [equal]", form="NAME:number,...", parse=read_pairs),
+    dict[str, NonNegative],
+    BeforeValidator(read_pairs),
+    AfterValidator(_has_sum),
+    Field(title="NAME:number,...", description="Weight of each part by name.  [equal]"),
 ]
 StopModel = Annotated[
-    Annotated[str, OneOf(_stop_models)] | Callable[..., Any],
-    Option(
-        "Who leaves at a relevant nugget: 1/L of the users at each (gfrc2); who leaves at any "
-        "word from it to the next; equal shares; ERR's shares by gain; 1/L of who is left at its "
-        "last word; who leaves at the ends of turns."
+    Literal["words", "anywhere", "nuggets", "gain", "geometric", "turns"],
+    Field(
+        description="Who leaves at a relevant nugget: 1/L of the users at each (gfrc2); who leaves "
+        "at any word from it to the next; equal shares; ERR's shares by gain; 1/L of the users "
+        "left at its last word; who leaves at the ends of turns."
     ),
 ]
 Utility = Annotated[
-    Annotated[str, OneOf(_utilities)] | Callable[..., Any],
-    Option("Utility for users who leave: GNP; the gains so far over L; 1 over the words read."),
-]
-Unserved = Annotated[
-    Mapping[str, Share],
-    Option(
-        "Value, by part, for users who leave without a relevant nugget: utility, or an attribute "
-        "set.  [0]",
-        form="NAME:number,...",
-        parse=read_pairs,
-    ),
+    Literal["gnp", "gains", "words"],
+    Field(description="Utility for users who leave: GNP; gains so far over L; 1 over words read."),
 ]
 BeyondPatience = Annotated[
     Literal["counted", "ignored"],
-    Option("Nuggets that end beyond L, in GF: counted, as in the papers, or ignored."),
+    Field(description="Nuggets that end beyond L, in GF: counted, as in the papers, or ignored."),
 ]
-AskingOn = Annotated[
-    float,
-    Ge(0),
-    Le(1),
-    Option("p, that a user asks on after a round: the persistence is a probability."),
+Alpha = Annotated[
+    float, Field(ge=0, le=1, description="Share of R in GFRC.  [the mean of R and every GF]")
 ]
-Alpha = Annotated[float, Ge(0), Le(1), Option("Share of R in GFRC.  [the mean of R and every GF]")]
 
 
 # --- conversations with a chat system -------------------------------------------------------------
 
-Trials = Annotated[int, Ge(1), Le(1000), Option("How often all topics are gone through.")]
-Rounds = Annotated[
-    int, Ge(1), Le(100), Option("Rounds of each conversation, unless it breaks down.")
-]
-Session = Annotated[
-    Literal["topic", "trial"],
-    Option(
-        "What is held in one session: one topic, or all of a trial, where an earlier one can leak "
-        "into a later."
-    ),
-]
-Parallel = Annotated[int, Ge(1), Le(1000), Option("Sessions held at a time.")]
-Temperature = Annotated[float, Ge(0), Option("Temperature of the sampling.")]
+Trials = Annotated[int, Field(ge=1, le=1000, description="How often all topics are gone through.")]
+Temperature = Annotated[float, Field(ge=0, description="Temperature of the sampling.")]
 TopP = Annotated[
-    float, Gt(0), Le(1), Option("Share of the probability that sampling keeps, the nucleus.")
+    float, Field(gt=0, le=1, description="Share of the probability that sampling keeps.")
 ]
-MaxTokens = Annotated[int, Ge(1), Option("Longest answer.")]
-FirstSeed = Annotated[int, Option("First seed; every turn has its own, counted on from it.")]
-SystemPrompt = Annotated[str, Option("System prompt.")]
-Note = Annotated[
-    str, Option("Remark to keep with the settings, such as the sha256 of a local model.")
+MaxTokens = Annotated[int, Field(ge=1, description="Longest answer.")]
+FirstSeed = Annotated[int, Field(description="First seed; each turn has the next one.")]
+SystemPrompt = Annotated[str, Field(description="System prompt.")]
+Note = Annotated[str, Field(description="Remark to keep with the settings.")]
+KeyVariable = Annotated[
+    str, Field(description="Environment variable with the key, if one is needed.")
 ]
-KeyVariable = Annotated[str, Option("Environment variable with the key, if one is needed.")]
 Timeout = Annotated[
-    float, Gt(0), Le(86_400), Option("Seconds for a whole answer, from its request to its end.")
+    float, Field(gt=0, le=86_400, description="Seconds for a whole answer, from request to end.")
 ]
-Tries = Annotated[int, Ge(1), Option("Most requests for one answer.")]
-Pause = Annotated[float, Ge(0), Le(86_400), Option("Seconds between requests.")]
+Tries = Annotated[int, Field(ge=1, description="Most requests for one answer.")]
+Pause = Annotated[float, Field(ge=0, le=86_400, description="Seconds between requests.")]
 
-# --- ranked lists ---------------------------------------------------------------------------------
 
-Cutoff = Annotated[int, Ge(1), Option("Ranks that are looked at.")]
+# --- rankings -------------------------------------------------------------------------------------
+
+Cutoff = Annotated[int, Field(ge=1, description="Ranks that are evaluated.")]
 LevelGains = Annotated[
-    Annotated[Mapping[int, NonNegative], Predicate(with_a_sum_above_0)] | Literal["exponential"],
-    Option(
-        "Gain of each relevance level, or 2^l - 1 up to the highest level judged, at least 2; "
-        "level 0 has none.",
-        form="level:gain,...",
-        parse=_read_gains,
-    ),
-]
-Order = Annotated[
-    Literal["file", "score", "rank"],
-    Option(
-        "What a list is ordered by: rows as they stand, score (ties by document id, both "
-        "descending, as trec_eval), or stated rank (ties as they stand)."
+    Annotated[dict[int, NonNegative], AfterValidator(_has_sum)] | None,
+    BeforeValidator(_exponential_or_pairs),
+    Field(
+        title="level:gain,...",
+        description="Gain of each relevance level; level 0 has none.  "
+        "[2^l - 1 up to the highest level judged, at least 2]",
     ),
 ]
 RunOrder = Annotated[
-    Literal["auto", "score", "file", "rank"],
-    Option(
-        "What the lists of a run file are ordered by: score (ties by document id, both descending, "
-        "as trec_eval), rows as they stand, or stated rank; auto is score for TREC and Parquet, "
-        "and rows as they stand for NTCIR, whose files open with <SYSDESC>.",
-        group="Input",
+    Literal["auto", "score", "file"],
+    Field(
+        description="Order of the rankings of a run: score (ties by document id, both descending, "
+        "as trec_eval), or the file's rows; auto is score for TREC and Parquet, and the file's "
+        "rows for NTCIR, whose files open with <SYSDESC>."
     ),
 ]
 Unjudged = Annotated[
     Literal["nonrelevant", "removed"],
-    Option("Unjudged documents: gain 0 in their place, or taken out of the list before it is cut."),
+    Field(description="Unjudged documents: gain 0, or taken out of the ranking before the cutoff."),
 ]
 Unrepresented = Annotated[
     Literal["uniform", "ignored"],
-    Option("Documents without membership: spread evenly over the groups, or not counted."),
+    Field(description="Documents without membership: spread evenly over the groups, or ignored."),
 ]
-Absent = Annotated[
-    Literal["zero", "omitted"],
-    Option("Topics of the qrels that a run lacks: scored 0, or without row and share in the mean."),
-]
-LeastSeen = Annotated[
-    float,
-    Ge(0),
-    Le(1),
-    Option(
-        "Share that must have been seen, of ranked documents with judgement, membership or text, "
-        "or of answers with a readable citation: below it there is a warning; where nothing was "
-        "seen, nothing is scored."
-    ),
-]
+Divergence = Literal["rnod", "nmd", "jsd", "nvd"]
+
+
+def _read_divergences(value: Any) -> Any:
+    """Read ``nominal:name+name,ordinal:name``."""
+    if not isinstance(value, str):
+        return value
+    return {kind: names.split("+") for kind, names in read_pairs(value).items()}
+
+
 Similarities = Annotated[
-    Mapping[str, Sequence[Annotated[str, OneOf(_ordinal_divergences)]]],
-    Option(
-        "Divergences for each kind of groups.", form="kind:name+name,...", parse=_read_similarities
-    ),
+    Mapping[Literal["nominal", "ordinal"], Sequence[Divergence]],
+    BeforeValidator(_read_divergences),
+    Field(title="kind:name+name,...", description="Divergences for each kind of groups."),
 ]
 ByGroup = Annotated[
-    bool,
-    Option(
-        "Add what each group has: the part of the utility it brings, its exposure, or its share."
-    ),
+    bool, Field(description="Add each group's part of the utility, its exposure, or its share.")
 ]
 Phi = Annotated[
     float,
-    Gt(0),
-    Le(1),
-    Option("Share of the value that is left at the next rank; the campaign has 0.99."),
+    Field(
+        gt=0,
+        le=1,
+        description="Share of the value that is left at the next rank; the campaign has 0.99.",
+    ),
 ]
 Decimals = Annotated[
     int,
-    Ge(0),
-    Le(15),
-    Option(
-        "Round each component first, half to even on its exact value; the campaign's program has "
-        "4.  [no]"
+    Field(
+        ge=0,
+        le=15,
+        description="Round each component first, half to even on its exact value; the campaign's "
+        "program has 4.  [no]",
     ),
 ]
+
 
 # --- permutations of conversations ----------------------------------------------------------------
 
 PermutationNumbers = Annotated[
-    Sequence[Count], Option("Numbers of permutations of each conversation to try.")
+    Sequence[Count],
+    BeforeValidator(_read_list),
+    Field(description="Numbers of permutations of each conversation to try."),
 ]
-Repeats = Annotated[int, Ge(1), Option("Draws for each number of permutations.")]
+Repeats = Annotated[int, Field(ge=1, description="Random samples for each number of permutations.")]
 DrawnOrders = Annotated[
     int,
-    Ge(1),
-    Le(10**6),
-    Option("Orders of each conversation to draw besides the script; all where there are fewer."),
+    Field(
+        ge=1,
+        le=10**6,
+        description="Permutations of each conversation besides the original order; all where "
+        "there are fewer.",
+    ),
 ]
 Context = Annotated[
     Literal["history", "previous", "first", "first-and-previous"],
-    Option(
-        "What a system sees before an utterance; with less than the whole history it has fewer "
-        "inputs to run."
+    Field(
+        description="Utterances that a system gets before the current one; with less than the "
+        "whole history it has fewer inputs to run."
     ),
 ]
-RankingMeasure = Annotated[
-    str, Option("Measure of each ranking, as ir_measures names it.", form="NAME")
-]
+
+
 # --- answers --------------------------------------------------------------------------------------
 
 CitationStyle = Annotated[
     str,
-    Option(
-        "How citations are written: [1], [^1], 【1†source】, [doc 1], <cite>1</cite>, ¹, (1), or "
-        "by an expression of RE2 whose first group is the number; auto takes the style that most "
-        "answers have.",
-        form="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
+    Field(
+        title="bracket|doc|REGEX",
+        description="How citations are written: [1], [doc 1], or by a regular expression whose "
+        "first group is the number.",
     ),
 ]
 OutOfRange = Annotated[
     Literal["ignored", "wrong"],
-    Option(
-        "A number that names no document: no citation, as for the thesis's authors, or a wrong one."
+    Field(
+        description="A number that names no document: no citation, as in the authors' code, or a "
+        "wrong one."
     ),
 ]
 Match = Annotated[
     Literal["substring", "words"],
-    Option("How a gold answer is found in the answer: anywhere, or as whole words."),
-]
-CitationMarks = Annotated[
-    Literal["removed", "kept"], Option("Citations in the answer when a gold answer is looked for.")
+    Field(description="How a gold answer is found in the answer: anywhere, or as whole words."),
 ]
 Authors = Annotated[
-    tuple[str, str], Option("The two authors; CAB is positive where the first is favoured.")
+    tuple[str, str],
+    Field(description="The two authors; CAB is positive where the first is favoured."),
 ]
-Favoured = Annotated[str, Option("Author whose favour makes CAB positive.", form="AUTHOR")]
+Favoured = Annotated[
+    str, Field(title="AUTHOR", description="Author whose favour makes CAB positive.")
+]
 
-# --- samples --------------------------------------------------------------------------------------
 
-Level = Annotated[float, Gt(0), Lt(1), Option("Confidence level of intervals.", group=STATISTICS)]
+# --- statistics -----------------------------------------------------------------------------------
+
+Level = Annotated[float, Field(gt=0, lt=1, description="Confidence level of intervals.")]
 Resamples = Annotated[
     int,
-    Ge(1),
-    Le(1_000_000),
-    Option("Bootstrap samples, and random exchanges of the randomisation test.", group=STATISTICS),
+    Field(
+        ge=1,
+        le=1_000_000,
+        description="Bootstrap samples, and permutations of the randomisation test.",
+    ),
 ]
 Draws = Annotated[
-    int,
-    Ge(1),
-    Le(100_000),
-    Option("Random draws of what is drawn of two annotators.", group=STATISTICS),
+    int, Field(ge=1, le=100_000, description="Random samples of the annotations of two annotators.")
 ]
-Seed = Annotated[int, Ge(0), Option("Seed of what is drawn at random.", group=STATISTICS)]
-
-# --- comparing systems ----------------------------------------------------------------------------
-
+Seed = Annotated[int, Field(ge=0, description="Seed of the random numbers.")]
 PairedTest = Annotated[
     Literal["tukey", "t", "wilcoxon", "permutation", "bootstrap"],
-    Option(
-        "Test of the differences: randomised Tukey HSD, of all pairs of systems at once, or of "
-        "one pair at a time.",
-        group=STATISTICS,
+    Field(
+        description="Test of the differences: randomised Tukey HSD, of all pairs of systems at "
+        "once, or of one pair at a time."
     ),
 ]
 Correction = Annotated[
     Literal["bonferroni", "holm", "none"],
-    Option(
-        "Correction of p over the comparisons of a table; Tukey's test has it built in and takes "
-        "no other.",
-        group=STATISTICS,
+    Field(
+        description="Correction of p over the comparisons of a table; Tukey's test has its own "
+        "and takes no other."
     ),
 ]
 Unpaired = Annotated[
     Literal["refuse", "drop"],
-    Option(
-        "Topics for which a run has no row or no number: refused, or left out for all runs.",
-        group=STATISTICS,
+    Field(
+        description="Topics for which a run has no row or no number: an error, or left out for "
+        "all runs."
     ),
 ]
 MeanIntervals = Annotated[
     Literal["marginal", "simultaneous"],
-    Option(
-        "Intervals of means: each covers its own at the level, or all together do (Bonferroni "
-        "over the runs).",
-        group=STATISTICS,
+    Field(
+        description="Intervals of means: each covers its own at the level, or all together do "
+        "(Bonferroni over the runs)."
     ),
 ]
 Difference = Annotated[
     float,
-    Ge(1e-100),
-    Le(1e100),
-    Option("Smallest difference worth finding, in the unit of the scores."),
+    Field(
+        ge=1e-100,
+        le=1e100,
+        description="Smallest difference worth finding, in the unit of the scores.",
+    ),
 ]
-Power = Annotated[float, Gt(0), Lt(1), Option("Chance to find that difference.")]
+Power = Annotated[float, Field(gt=0, lt=1, description="Probability of finding that difference.")]
 Systems = Annotated[
-    int, Ge(2), Le(10_000), Option("How many systems will be compared.  [as many as there are]")
-]
-WithinSystems = Annotated[
-    Literal["one-way", "two-way"],
-    Option(
-        "Variance of a system's scores over topics: whole, or without what all systems share of a "
-        "topic."
+    int,
+    Field(
+        ge=2, le=10_000, description="How many systems will be compared.  [as many as there are]"
     ),
 ]
 Over = Annotated[
-    str, Option("Column that tells the cases apart: trial, order, path, annotator or another.")
+    str, Field(description="Column that distinguishes the cases, such as trial or annotator.")
 ]
 Worst = Annotated[
-    float, Gt(0), Le(1), Option("Share of the cases that counts as the worst, for CVaR.")
+    float, Field(gt=0, le=1, description="Share of the cases that counts as the worst, for CVaR.")
 ]
-Worse = Annotated[Literal["low", "high"], Option("Which values of the score are the worse ones.")]
+Worse = Annotated[
+    Literal["low", "high"], Field(description="Which values of the score are the worse ones.")
+]
 
-# --- bias in the terms of ranked lists, and overlap of rankings -----------------------------------
+
+# --- bias in the terms of rankings, and overlap of rankings ---------------------------------------
 
 Cutoffs = Annotated[
     Sequence[Count],
-    Option("Ranks k to stop at, the cut-offs.", form="number,...", parse=_read_cutoffs),
+    BeforeValidator(_read_cutoffs),
+    Field(title="number,...", description="Ranks k to stop at, the cutoffs."),
 ]
 Shares = Annotated[
     Sequence[NonNegative],
-    Predicate(with_a_sum_above_0),
-    Option("Wanted share of each group, in the order of the groups.  [equal]"),
+    BeforeValidator(_read_list),
+    AfterValidator(_has_sum),
+    Field(description="Target share of each group, in the order of the groups.  [equal]"),
 ]
 Target = Annotated[
-    Mapping[str, NonNegative] | Sequence[NonNegative],
-    Predicate(with_a_sum_above_0),
-    Option("Wanted share of each group.  [equal]", form="group:number,...", parse=read_pairs),
+    dict[str, NonNegative] | Sequence[NonNegative],
+    BeforeValidator(read_pairs),
+    AfterValidator(_has_sum),
+    Field(title="group:number,...", description="Target share of each group.  [equal]"),
 ]
 Threshold = Annotated[
-    float, Ge(0), Option("Occurrences up to which a text is neutral; the public program has 1.")
+    float,
+    Field(ge=0, description="Occurrences up to which a text is neutral; the public program has 1."),
 ]
 Places = Annotated[
     int,
-    Ge(0),
-    Le(15),
-    Option("Decimal places of the neutrality of a text; the public NFaiRR program has 6.  [none]"),
+    Field(
+        ge=0,
+        le=15,
+        description="Decimal places of the neutrality of a text; the public NFaiRR program has 6."
+        "  [none]",
+    ),
 ]
 Base = Annotated[
     float,
-    Gt(1),
-    Option("Base of the logarithm, which FaiRR alone depends on; the public program has 2."),
-]
-Short = Annotated[
-    Literal["length", "cutoff"],
-    Option("Where the denominator of RBDF stops for a list that is shorter than k."),
+    Field(
+        gt=1,
+        description="Base of the logarithm, which FaiRR alone depends on; the public program has "
+        "2.",
+    ),
 ]
 Attention = Annotated[
     Literal["log", "geometric", "uniform"],
-    Option("How the attention that a rank gets falls along the list."),
+    Field(description="How attention decreases along the ranking."),
 ]
 Decay = Annotated[
-    float, Gt(0), Le(1), Option("Ratio of each geometric weight to the one before it.")
+    float, Field(gt=0, le=1, description="Ratio of each geometric weight to the one before it.")
 ]
 Proportional = Annotated[
-    bool, Option("With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")
+    bool, Field(description="With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")
 ]
 TiedScores = Annotated[
     Literal["ranked", "expected"],
-    Option(
-        "Documents of equal score: as they are ranked, or the mean over all their orders; this "
-        "wants scores."
-    ),
-]
-Magnitude = Annotated[
-    Literal["log", "count", "boolean"],
-    Option(
-        "How ARB takes a count c of a group's terms: ln(c + 1), as its public program; c; or 1 "
-        "where c > 0."
+    Field(
+        description="Documents of equal score: as they are ranked, or the mean over all their "
+        "orders; this needs scores."
     ),
 ]
 Towards = Annotated[
-    str, Option("Group that ARB is positive for.  [the second by name]", form="GROUP")
+    str, Field(title="GROUP", description="Group that ARB is positive for.  [the second by name]")
 ]
-Against = Annotated[
-    str, Option("Group that ARB is negative for.  [the first by name]", form="GROUP")
-]
-GroupPlace = Annotated[int, Ge(0), Option("Place of a group in the order of the groups, from 0.")]
 Background = Annotated[
     Literal["collection", "own"],
-    Option(
-        "Background set of NFaiRR: the whole collection, as in the thesis, or the documents of "
-        "each list itself."
+    Field(
+        description="Background set of NFaiRR: the whole collection, as in the thesis, or the "
+        "documents of each ranking itself."
     ),
-]
-Missing = Annotated[
-    Literal["neutral", "refuse"],
-    Option("A document that the collection lacks: one without representative terms, or an error."),
 ]
 Tokens = Annotated[
     Literal["word", "whitespace", "space"],
-    Option(
-        "How a text falls into terms: runs of letters and digits (for raw text); at any white "
-        "space; or between blanks, as in the public program (for tokenised texts, for it leaves "
-        "'He,' whole)."
+    Field(
+        description="How a text is split into terms: runs of letters and digits (for raw text); at "
+        "any white space; or between blanks, as in the public program (for tokenised texts, as it "
+        "leaves 'He,' whole)."
     ),
 ]
-AttributeName = Annotated[str, Option("Name of the attribute set, for the column attribute.")]
-Undefined = Annotated[float, Option("Value where the measure is 0 / 0.", finite=False)]
-Unaligned = Annotated[
-    Literal["equal", "none"],
-    Option(
-        "A document without any representative term belongs equally to all groups, as in the "
-        "thesis, or to none."
-    ),
+Undefined = Annotated[
+    float, Field(allow_inf_nan=True, description="Value where the measure is 0 / 0.")
 ]
 RankPersistence = Annotated[
-    float, Gt(0), Lt(1), Option("p, the persistence: the chance to read on to the next rank.")
+    float,
+    Field(
+        gt=0,
+        lt=1,
+        description="p, the persistence: the probability of reading on to the next rank.",
+    ),
 ]
-Depth = Annotated[int, Ge(1), Option("Ranks that are compared.")]
+Depth = Annotated[int, Field(ge=1, description="Ranks that are compared.")]
 Beyond = Annotated[
     Literal["extrapolated", "truncated", "minimum", "maximum"],
-    Option(
-        "What the sum takes for depths beyond the end of the lists: the agreement goes on as it "
-        "was; nothing; no further item in common; every further item in common."
+    Field(
+        description="What the sum takes for depths beyond the end of the rankings: the agreement "
+        "so far; nothing; no further item in common; every further item in common."
     ),
 ]

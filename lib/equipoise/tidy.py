@@ -1,8 +1,8 @@
-"""The front door: runs, judgements and memberships as people hold them, made tidy tables.
+"""Runs, judgements, scores and memberships of users as tidy tables.
 
-Files, data frames with the field's names of columns, dictionaries of dictionaries (pytrec_eval,
-ranx), named tuples (ir_measures, ir_datasets), and objects that know how to become a data frame
-(ranx, Arrow, Polars). A table that is tidy already is returned as it is.
+Accepted are files, data frames with the field's names of columns, dictionaries of dictionaries
+(pytrec_eval, ranx), objects that convert to a data frame (ranx), and named tuples (ir_measures). A
+table that is tidy already is returned unchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,109 +18,96 @@ import pandas as pd
 
 from equipoise.arrays import by_score
 from equipoise.attributes import AttributeSet, attribute_sets
-from equipoise.loaders.documents import data_set_items
+from equipoise.errors import Note, input_error, listed, need_columns, refuse_twice, shown
 from equipoise.loaders.scores import OTHER_NAMES, read_scores
 from equipoise.loaders.trec import read_qrels, read_runs
-from equipoise.problems import Note, listed, need_columns, refuse_twice, refused, shown
 
 TOLERANCE = 1e-5
-"""How far shares printed with a few digits may be from summing to 1."""
+"""How far shares with a few digits may be from a sum of 1."""
 
-NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
-    {
-        "run": ("run", "run_id", "run_name", "system", "tag"),
-        "topic": ("topic", "query_id", "qid", "q_id", "topic_id", "query"),
-        "document": ("document", "doc_id", "docno", "docid", "document_id", "doc"),
-        "rank": ("rank",),
-        "score": ("score",),
-        "level": ("level", "relevance", "label", "rel", "grade", "score"),
-        "group": ("group",),
-        "share": ("share", "probability", "weight"),
-    }
-)
-"""What the field calls each column, our name first; the first that a table has is taken."""
-
-
-# --- from whatever holds them to a data frame -----------------------------------------------------
+NAMES: Mapping[str, Sequence[str]] = {
+    "run": ("run", "run_id", "run_name", "system", "tag"),
+    "topic": ("topic", "query_id", "qid", "q_id", "topic_id", "query"),
+    "document": ("document", "doc_id", "docno", "docid", "document_id", "doc"),
+    "rank": ("rank",),
+    "score": ("score",),
+    "level": ("level", "relevance", "label", "rel", "grade", "score"),
+    "group": ("group",),
+    "share": ("share", "probability", "weight"),
+}
+"""The field's names of each column, ours first; the first that a table has is used."""
 
 
 def _frame(source: Any, label: str, value: str) -> pd.DataFrame:
-    """Whatever holds the rows as a data frame, under the names that it uses itself."""
+    """Return rows as a data frame, under their own names of columns."""
     if isinstance(source, pd.DataFrame):
         return source
-    for convert in ("to_dataframe", "to_pandas"):
-        if hasattr(source, convert):
-            return getattr(source, convert)()
+    if hasattr(source, "to_dataframe"):  # ranx
+        return source.to_dataframe()
     if isinstance(source, Mapping):
-        return _frame_of_dictionary(source, label, value)
+        rows = []
+        for topic, numbers in source.items():
+            if not isinstance(numbers, Mapping):
+                wanted = f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}"
+                raise input_error(label, wanted, shown(source))
+            rows += [(topic, document, number) for document, number in numbers.items()]
+        return pd.DataFrame(rows, columns=["topic", "document", value])
     is_list = isinstance(source, Iterable) and not isinstance(source, (str, bytes))
-    rows = list(source) if is_list else [source]
-    are_named = all(isinstance(row, tuple) and hasattr(row, "_fields") for row in rows)
-    if not rows or not are_named:
+    entries = list(source) if is_list else []
+    if not entries or not all(hasattr(entry, "_fields") for entry in entries):
         wanted = "a table, a dict of dicts, or named tuples with query_id, doc_id and so on"
-        raise refused(label, shown(source), wanted)
-    return pd.DataFrame(rows)
-
-
-def _frame_of_dictionary(source: Mapping[Any, Any], label: str, value: str) -> pd.DataFrame:
-    """Numbers by document by topic, as pytrec_eval and ranx take them, a row for each."""
-    rows = []
-    for topic, numbers in source.items():
-        if not isinstance(numbers, Mapping):
-            wanted = f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}"
-            raise refused(label, shown(source), wanted)
-        rows += [(topic, document, number) for document, number in numbers.items()]
-    return pd.DataFrame(rows, columns=["topic", "document", value])
+        raise input_error(label, wanted, shown(source))
+    return pd.DataFrame(entries)
 
 
 def _names_in(table: pd.DataFrame, columns: Iterable[str]) -> dict[str, str]:
-    """The name that each of our columns has in a table, of those that it has."""
+    """Return the name that each of our columns has in a table, of those that it has."""
     names = {}
     for column in columns:
-        for name in NAMES[column]:
-            if name in table.columns:
-                names[column] = name
-                break
+        found = [name for name in NAMES[column] if name in table.columns]
+        if found:
+            names[column] = found[0]
     return names
 
 
 def _required_names(table: pd.DataFrame, columns: Sequence[str], label: str) -> dict[str, str]:
-    """The names that our columns have in a table, which must have them all."""
     names = _names_in(table, columns)
-    lacking = []
-    for column in columns:
-        synonyms = NAMES[column][1:]
-        if column not in names:
-            lacking.append(f"{column} (or {', '.join(synonyms)})" if synonyms else column)
-    if lacking:
-        complaint = f"columns {listed(table.columns) or 'none'}"
-        raise refused(label, complaint, f"also {' and '.join(lacking)}")
+    missing = [" or ".join(NAMES[column]) for column in columns if column not in names]
+    if missing:
+        wanted = f"a table with the columns {' and '.join(missing)}"
+        raise input_error(label, wanted, listed(table.columns) or "none")
     return names
 
 
 def _ids(values: pd.Series, label: str, column: str) -> pd.Series:
     is_empty = values.isna() | (values == "")
     if is_empty.any():
-        raise refused(label, f"no {column} in {is_empty.sum()} rows", f"a {column} in each")
+        raise input_error(
+            label, f"a table with a {column} in each row", f"{is_empty.sum()} without"
+        )
     return values if pd.api.types.is_string_dtype(values) else values.astype("str")
 
 
 def _numbers(values: pd.Series, label: str, column: str) -> pd.Series:
     numbers = pd.to_numeric(values, errors="coerce")
-    refused_values = values[~np.isfinite(numbers.astype("float64"))]
-    if len(refused_values):
-        raise refused(label, f"{shown(refused_values.iloc[0])} as {column}", "a finite number")
+    wrong = values[~np.isfinite(numbers.astype("float64"))]
+    if len(wrong):
+        raise input_error(label, "a finite number", shown(wrong.iloc[0]), column=column)
     return numbers
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, (str, Path))
 
 
 # --- runs and judgements --------------------------------------------------------------------------
 
 
 def tidy_runs(source: Any) -> pd.DataFrame:
-    """Ranked lists as columns run, topic, document, rank and, where there are scores, score.
+    """Return rankings as columns run, topic, document, rank and, where there are scores, score.
 
     ``source``: a run; or several, by name or in a list; or files, whose runs are called by their
-    tags. Without a rank, lists are ordered by score as trec_eval does, ties by document id,
+    tags. Without a rank, rankings are ordered by score as trec_eval does, ties by document id,
     descending. A run without a name is called ``run``.
 
     >>> tidy_runs({"q1": {"d1": 0.5, "d2": 2.0}})
@@ -133,81 +119,55 @@ def tidy_runs(source: Any) -> pd.DataFrame:
     if isinstance(source, Mapping) and _is_by_run(source):
         runs = [tidy_runs(run).assign(run=str(name)) for name, run in source.items()]
         return pd.concat(runs, ignore_index=True)
-    if _is_path(source):
+    is_list = isinstance(source, (list, tuple)) and source and not isinstance(source[0], tuple)
+    if _is_path(source) or (is_list and all(map(_is_path, source))):
         return read_runs(source)
-    if isinstance(source, (list, tuple)) and _holds_runs(source):
-        if all(map(_is_path, source)):
-            return read_runs(source)
-        return _several_runs([tidy_runs(run) for run in source])
+    if is_list:
+        runs = [tidy_runs(run) for run in source]
+        names = pd.Series([name for run in runs for name in run["run"].unique()])
+        if names.duplicated().any():
+            wanted = "a dictionary of the runs by their names"
+            raise input_error(label, wanted, f"several called {names[names.duplicated()].iloc[0]}")
+        return pd.concat(runs, ignore_index=True)
     table = _frame(source, label, "score")
     names = _names_in(table, ["run", "rank", "score"])
     names |= _required_names(table, ["topic", "document"], label)
     if "rank" not in names:
         _required_names(table, ["score"], label)
 
-    tidy = pd.DataFrame(index=table.index)
-    if "run" in names:
-        tidy["run"] = _ids(table[names["run"]], label, "run")
-    else:
-        name = None if isinstance(source, pd.DataFrame) else getattr(source, "name", None)
-        tidy["run"] = _ids(pd.Series(str(name or "run"), table.index), label, "run")
-    for column in ("topic", "document"):
-        tidy[column] = _ids(table[names[column]], label, column)
+    name = None if isinstance(source, pd.DataFrame) else getattr(source, "name", None)
+    tidy = pd.DataFrame({"run": str(name or "run")}, index=table.index)
+    for column in ("run", "topic", "document"):
+        if column in names:
+            tidy[column] = _ids(table[names[column]], label, column)
     for column in ("rank", "score"):
         if column in names:
             tidy[column] = _numbers(table[names[column]], label, column)
-
     is_tidy = set(tidy.columns) <= set(table.columns)
     if is_tidy and tidy.dtypes.equals(table[tidy.columns].dtypes):
         return table  # of a reader: rows in the order of the file
-    return _in_order(tidy)
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, (str, Path))
-
-
-def _holds_runs(source: Sequence[Any]) -> bool:
-    """Whether a sequence has runs, not the rows of one."""
-    return bool(source) and not any(isinstance(item, tuple) for item in source)
-
-
-def _several_runs(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Runs in one table; each is called otherwise, or one would be taken for a part of another."""
-    names = [name for run in runs for name in run["run"].unique()]
-    shared_names = {name for name in names if names.count(name) > 1}
-    if shared_names:
-        expected = "a dictionary of the runs by their names"
-        raise refused("the runs", f"several called {listed(sorted(shared_names))}", expected)
-    return pd.concat(runs, ignore_index=True)
+    run, topic = pd.factorize(tidy["run"])[0], pd.factorize(tidy["topic"])[0]
+    if "rank" in tidy:
+        order = np.lexsort((tidy["rank"], topic, run))
+        return tidy.iloc[order].reset_index(drop=True)
+    order = by_score(run * (topic.max(initial=0) + 1) + topic, tidy["document"], tidy["score"])
+    ordered = tidy.iloc[order].reset_index(drop=True)
+    ordered.insert(3, "rank", ordered.groupby(["run", "topic"], sort=False).cumcount() + 1)
+    return ordered
 
 
 def _is_by_run(source: Mapping[Any, Any]) -> bool:
-    """Whether a dictionary has runs by name, not a run's documents by topic."""
+    """Return whether a dictionary has runs by name, not a run's documents by topic."""
     if not source:
         return False
     value = next(iter(source.values()))
     return not isinstance(value, Mapping) or isinstance(next(iter(value.values()), 0.0), Mapping)
 
 
-def _in_order(tidy: pd.DataFrame) -> pd.DataFrame:
-    """Lists by rank, or by score where they have none, which they are given."""
-    run = pd.factorize(tidy["run"])[0]
-    topic = pd.factorize(tidy["topic"])[0]
-    if "rank" in tidy:
-        order = np.lexsort((tidy["rank"], topic, run))
-        return tidy.iloc[order].reset_index(drop=True)
-    order = by_score(run * (topic.max(initial=0) + 1) + topic, tidy["document"], tidy["score"])
-    ordered = tidy.iloc[order].reset_index(drop=True)
-    rank = ordered.groupby(["run", "topic"], sort=False).cumcount() + 1
-    ordered.insert(3, "rank", rank)
-    return ordered
-
-
 def tidy_qrels(source: Any) -> pd.DataFrame:
-    """Relevance judgements as columns topic, document and level; levels below 0 become 0.
+    """Return relevance judgements as columns topic, document and level; levels below 0 become 0.
 
-    ``source`` may be a file, or a name of ir_datasets such as ``antique/test``.
+    ``source`` may be a file.
 
     >>> tidy_qrels({"q1": {"d1": 2}})
       topic document  level
@@ -215,19 +175,17 @@ def tidy_qrels(source: Any) -> pd.DataFrame:
     """
     label = "the qrels"
     if _is_path(source):
-        path = Path(source)
-        if path.exists() or path.suffix:
-            return read_qrels(path)
-        source = data_set_items(str(source), "qrels")
+        return read_qrels(source)
     table = _frame(source, label, "level")
     names = _required_names(table, ["topic", "document", "level"], label)
-    tidy = pd.DataFrame(
-        {column: _ids(table[names[column]], label, column) for column in ("topic", "document")}
-    )
     level = _numbers(table[names["level"]], label, "level")
     is_fraction = level != np.floor(level)
     if is_fraction.any():
-        raise refused(label, f"{level[is_fraction].iloc[0]:g} as level", "a whole number")
+        found = f"{level[is_fraction].iloc[0]:g}"
+        raise input_error(label, "a whole number", found, column="level")
+    tidy = pd.DataFrame(
+        {column: _ids(table[names[column]], label, column) for column in ("topic", "document")}
+    )
     return tidy.assign(level=level.astype("int64").clip(lower=0))
 
 
@@ -235,7 +193,7 @@ def tidy_qrels(source: Any) -> pd.DataFrame:
 
 
 def tidy_scores(source: Any) -> pd.DataFrame:
-    """Scores by topic as columns run, topic, measure, value and maybe others.
+    """Return scores by topic as columns run, topic, measure, value and maybe others.
 
     ``source``: a file or several; a data frame, PyTerrier's ``perquery`` too; runs of ranx that
     were evaluated; or the metrics of `ir_measures.iter_calc` by the name of the run.
@@ -254,27 +212,21 @@ def tidy_scores(source: Any) -> pd.DataFrame:
     if _is_path(source):
         return read_scores(source)
     entries = source.items() if isinstance(source, Mapping) else [(None, run) for run in source]
-    if all(name is None and _is_path(entry) for name, entry in entries):
+    if all(_is_path(entry) for _, entry in entries):
         return read_scores(source)
     rows: list[Any] = []
     for name, entry in entries:
         run = str(name or getattr(entry, "name", None) or "run")
-        rows += [(run, *row) for row in _rows_of_scores(entry)]
+        if isinstance(getattr(entry, "scores", None), Mapping):  # of ranx
+            for measure, values in entry.scores.items():
+                rows += [(run, str(topic), str(measure), float(v)) for topic, v in values.items()]
+        else:
+            for metric in _frame(entry, "the scores", "value").itertuples():
+                values = (str(metric.query_id), str(metric.measure), float(metric.value))
+                rows.append((run, *values))
     table = pd.DataFrame(rows, columns=["run", "topic", "measure", "value"])
     refuse_twice(table, ["run", "topic", "measure"], "a run has a score")
     return table
-
-
-def _rows_of_scores(entry: Any) -> list[tuple[str, str, float]]:
-    """Topic, measure and value of a run that ranx has evaluated, or of metrics of ir_measures."""
-    rows = []
-    if isinstance(getattr(entry, "scores", None), Mapping):
-        for measure, values in entry.scores.items():
-            rows += [(str(topic), str(measure), float(value)) for topic, value in values.items()]
-        return rows
-    for metric in _frame(entry, "the scores", "value").itertuples():
-        rows.append((str(metric.query_id), str(metric.measure), float(metric.value)))
-    return rows
 
 
 # --- memberships ----------------------------------------------------------------------------------
@@ -283,13 +235,12 @@ def _rows_of_scores(entry: Any) -> list[tuple[str, str, float]]:
 def tidy_memberships(
     source: Any, name: str, attribute: AttributeSet | None = None, file: str = ""
 ) -> tuple[pd.DataFrame, AttributeSet]:
-    """Group memberships as columns document and a share for each group.
+    """Return group memberships as columns document and a share for each group, and their set.
 
-    They have a column topic where they hold for one topic only. ``source``: the group of each
-    document, or the shares of groups; a document named with several groups belongs to each alike.
-    The column of groups is called like the set, or group, or is the only one that holds names.
-    Without an attribute set the groups are those found, in the order of their names, nominal,
-    wanted alike.
+    They have a column topic where they are for one topic only. ``source``: the group of each
+    document, or the shares of groups; a document with several groups belongs to each equally. The
+    column of groups is called like the set, or group, or is the only one that has names. Without an
+    attribute set the groups are those found, by name, nominal, with equal targets.
 
     >>> table, sets = tidy_memberships({"d1": "large", "d2": "small"}, "SIZE")
     >>> table
@@ -324,8 +275,8 @@ def tidy_memberships(
         groups = [str(column) for column in table.columns if column not in no_groups]
         if attribute is not None or len(groups) < 2:
             wanted = listed(attribute.groups) if attribute is not None else "each group"
-            complaint = f"columns {listed(table.columns)}"
-            raise refused(label, complaint, f"also group, or columns for {wanted}")
+            wanted = f"a table with a column group, or columns for {wanted}"
+            raise input_error(label, wanted, f"columns {listed(table.columns)}")
         tidy = _columns_of_groups(table, ids, groups, label)
     if attribute is None:
         groups = [column for column in tidy.columns if column not in ids.columns]
@@ -334,40 +285,37 @@ def tidy_memberships(
 
 
 def _columns_of_names(table: pd.DataFrame) -> list[str]:
-    """The columns that hold names of groups, not ids of documents or numbers, which are shares."""
+    """Return the columns that have names of groups, not ids of documents or numbers."""
     id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
-    columns = []
-    for place, column in enumerate(table.columns):
-        values = table.iloc[:, place]
-        is_number = pd.to_numeric(values, errors="coerce").notna()
-        if column not in id_columns and not is_number.all():
-            columns.append(str(column))
-    return columns
+    return [
+        str(column)
+        for column, values in table.items()
+        if column not in id_columns and pd.to_numeric(values, errors="coerce").isna().any()
+    ]
 
 
 def _column_of_set(
     table: pd.DataFrame, name: str, names: Mapping[str, str], label: str
 ) -> dict[str, str]:
-    """The column of a set's groups as the column group, where the table calls it otherwise."""
-    if "group" in names and name not in table.columns:
-        return {}
+    """Return the column of a set's groups as the column group, where it has another name."""
     columns = _columns_of_names(table)
     if name in columns:
         return {"group": name}
     if "group" in names or not columns:
         return {}
     if len(columns) > 1:
-        raise refused(label, f"columns {listed(columns)}, none called {name}", "one of their names")
+        wanted = f"a table with a column {name}"
+        raise input_error(label, wanted, f"columns {listed(columns)}")
     return {"group": columns[0]}
 
 
 def columns_of_sets(table: pd.DataFrame, label: str) -> list[str]:
-    """Names of the attribute sets of a table: of its columns that hold names of groups."""
+    """Return the names of the attribute sets of a table: of its columns that have names."""
     _required_names(table, ["document"], label)
     columns = _columns_of_names(table)
     if not columns:
-        expected = "also a column of names of groups, such as gender, or group"
-        raise refused(label, f"columns {listed(table.columns)}", expected)
+        wanted = "a table with a column of names of groups, such as gender, or group"
+        raise input_error(label, wanted, f"columns {listed(table.columns)}")
     id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
     unread = [column for column in table.columns if column not in (*columns, *id_columns)]
     if unread:
@@ -377,7 +325,7 @@ def columns_of_sets(table: pd.DataFrame, label: str) -> list[str]:
 
 
 def _frame_of_memberships(source: Any, label: str) -> pd.DataFrame:
-    """Memberships as a data frame: from groups or shares by document, or any other kind."""
+    """Return memberships as a data frame: from groups or shares by document, or any other kind."""
     if not isinstance(source, Mapping):
         return _frame(source, label, "group")
     if all(isinstance(shares, Mapping) for shares in source.values()):
@@ -389,42 +337,32 @@ def _frame_of_memberships(source: Any, label: str) -> pd.DataFrame:
 def _columns_of_groups(
     table: pd.DataFrame, ids: pd.DataFrame, groups: Sequence[str], label: str
 ) -> pd.DataFrame:
-    """Memberships from a table with a column of shares for each group."""
+    """Return memberships from a table with a column of shares for each group."""
     table = table.rename(columns=str)
-    shares = {group: _numbers(table[group], label, group) for group in groups}
-    tidy = ids.assign(**shares)
+    tidy = ids.assign(**{group: _numbers(table[group], label, group) for group in groups})
     total = tidy[groups].sum(axis=1)
     is_bad = (tidy[groups] < 0).any(axis=1) | ((total - 1).abs() > TOLERANCE)
     if is_bad.any():
         row = tidy[is_bad].iloc[0]
-        complaint = f"shares {list(row[groups])} of document {row['document']}"
-        raise refused(label, complaint, "shares from 0, with a sum of 1")
+        found = f"{list(row[groups])} of document {row['document']}"
+        raise input_error(label, "shares from 0, with a sum of 1", found)
     return tidy
 
 
 def _rows_of_groups(
     ids: pd.DataFrame, group: pd.Series, share: pd.Series, groups: Sequence[str], label: str
 ) -> pd.DataFrame:
-    """Memberships from rows of a document and a group; its shares are made to sum to 1."""
-    is_blank = group == ""
-    if is_blank.any():
-        raise refused(label, f"no group in {is_blank.sum()} rows", "a group in each")
-    if len({name.casefold() for name in groups}) < len(groups):
-        complaint = f"groups that differ in capitals only, {listed(groups)}"
-        raise refused(label, complaint, "one way to write each")
+    """Return memberships from rows of a document and a group; its shares get a sum of 1."""
     unknown = sorted(set(group) - set(groups))
-    if unknown:
-        raise refused(label, f"group {listed(unknown)}", f"one of {listed(groups)}")
-    if len(groups) < 2:
-        raise refused(label, f"one group, {listed(groups)}", "two groups or more")
+    if unknown or (group == "").any() or len(groups) < 2 or (share <= 0).any():
+        wanted = f"one of two or more groups in each row ({listed(groups)}), with a share above 0"
+        raise input_error(label, wanted, listed(map(shown, unknown)), column="group")
     rows = ids.assign(group=pd.Categorical(group, groups), share=share)
     is_repeated = rows.duplicated([*ids.columns, "group"])
     if is_repeated.any():
         row = rows.loc[is_repeated].iloc[0]
-        complaint = f"document {row['document']} with group {row['group']} twice"
-        raise refused(label, complaint, "each once")
-    if (share <= 0).any():
-        raise refused(label, f"a share of {share.min():g}", "shares above 0")
+        found = f"document {row['document']} with group {row['group']} twice"
+        raise input_error(label, "a document once per group", found)
     wide = rows.pivot_table(
         index=list(ids.columns),
         columns="group",

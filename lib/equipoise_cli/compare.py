@@ -1,113 +1,52 @@
-"""Commands that hold scores against each other: runs, measures, and how many topics it takes."""
+"""The command that compares the scores of runs: leaderboards, tests, overviews and gaps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
-from equipoise_cli.outputs import DRAWING, SCORES, Kind, columns_of, refuse_outputs
+from equipoise_cli.outputs import DRAWING, Kind, refuse_outputs
 from equipoise_cli.shared import FILE, FORCE, TARGET, print_text, samples
-from equipoise_cli.tables import FORMATS, Table, axes, check_figure, drawn, together
+from equipoise_cli.tables import FORMATS, Marked, Table, axes, check_figure, drawn, together
 
-STATISTICS = "equipoise.statistics"
-_TABLES = ("overview", "leaderboard", "comparisons", "pairs", "topics", "gaps")
-_MEASURES = click.option("--measure", "measures", multiple=True, help="Measure; repeatable.  [all]")
+if TYPE_CHECKING:
+    import pandas as pd
 
+    from equipoise.options import Direction
+    from equipoise.statistics import Comparison
 
-_FIGURE = click.option("--figure", type=TARGET, help="Figure to draw, .svg, .png or .pdf.")
-_FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(FORMATS)),
-    default="table",
-    help="How tables are written.",
-)
-_OUTPUT = click.option(
-    "-o", "--output", type=TARGET, help="File to write the tables to.  [standard output]"
-)
-_SCORES = click.argument("scores", type=FILE, nargs=-1, required=True)
+    Comparisons = Mapping[str, Comparison]
+    Directions = Mapping[str, Direction]
 
-
-def _takes_scores(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Take files of scores, and what to write in which form."""
-    return _SCORES(_OUTPUT(FORCE(_FORMAT(command))))
-
-
-def _takes_scores_and_figure(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Take files of scores, what to write in which form, and a figure to draw."""
-    return _takes_scores(_FIGURE(command))
-
-
-def _is_table(path: Path) -> bool:
-    if path.suffix.lower() == ".csv":
-        return not columns_of(path).isdisjoint(("run", "a", "measure"))
-    return path.suffix.lower() in (".md", ".tex", ".txt", ".html")
-
-
-def _check(scores: Any, output: Path | None, figure: Path | None, force: bool) -> None:
-    """Refuse a table or figure that would lose a file, or cannot be written."""
-    check_figure(figure, alone=False)
-    # A table that is no CSV file has no columns to be known by: the ending of its name has to do.
-    kind = Kind(SCORES.name, _is_table)
-    outputs = {"-o": (output, kind), "--figure": (figure, DRAWING)}
-    refuse_outputs(outputs, list(scores), force=force)
-
-
-def _write(
-    tables: Sequence[Table],
-    form: str,
-    output: Path | None,
-    draw: Callable[[], Mapping[Path, bytes]],
-) -> None:
-    """Write tables and figures, all or none; the tables alone where no figure can be drawn."""
-    from equipoise_compendium.writing import write_files
-
-    text = together(tables, form)
-    files: dict[Path, str | bytes] = {}
-    missing_module: ModuleNotFoundError | None = None
-    try:
-        files.update(draw())
-    except ModuleNotFoundError as error:
-        # What was computed is not lost for a package that only draws.
-        missing_module = error
-    if output is not None:
-        files[output] = text
-    write_files(files)
-    if output is None:
-        print_text(text)
-    if missing_module is not None:
-        raise missing_module
-
-
-def _figure(path: Path | None, draw: Callable[[Path], bytes]) -> Callable[[], Mapping[Path, bytes]]:
-    """What draws the one figure of a command, if one is asked for."""
-
-    def figures() -> Mapping[Path, bytes]:
-        return {} if path is None else {path: draw(path)}
-
-    return figures
+_TABLE = Kind("table", lambda path: path.suffix.lower() in (".csv", ".md", ".tex", ".txt", ".html"))
 
 
 @click.command(
     cls=DeclaredCommand,
-    declared=[Declared(f"{STATISTICS}.compare_systems")],
+    declared=[Declared("equipoise.statistics.compare_systems")],
     epilog=samples("SCORES"),
 )
-@_takes_scores_and_figure
+@click.argument("scores", type=FILE, nargs=-1, required=True)
+@click.option("-o", "--output", type=TARGET, help="File to write the tables to.  [standard output]")
+@FORCE
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", help="Format of the tables."
+)
+@click.option("--figure", type=TARGET, help="Figure to draw, .svg, .png or .pdf.")
 @click.option("--measure", "measures", multiple=True, help="Measure; repeatable.  [all]")
 @click.option("--attribute", help="Rows of this attribute set only.")
 @click.option(
     "--by",
     multiple=True,
     metavar="COLUMN",
-    help="Compare each value apart, such as of attribute; repeatable.",
+    help="Compare each value separately, such as of attribute; repeatable.",
 )
 @click.option(
     "--baseline", metavar="RUN", help="Compare every other run with this one.  [every pair]"
@@ -127,13 +66,13 @@ def _figure(path: Path | None, draw: Callable[[Path], bytes]) -> Callable[[], Ma
 @click.option(
     "--show",
     multiple=True,
-    type=click.Choice(_TABLES),
+    type=click.Choice(["overview", "leaderboard", "comparisons", "pairs", "gaps"]),
     help=(
         "Tables; repeatable.  [of several measures: overview; of one: leaderboard, and comparisons "
         "or, where they are more than the runs, pairs; csv: one]"
     ),
 )
-@click.option("--caption", help="Title of the table.  [what it holds]")
+@click.option("--caption", help="Title of the table.  [its content]")
 @click.option("--label", help="Label of the table in LaTeX.  [tab: and its kind]")
 @fails_on_conditions
 def compare(
@@ -151,188 +90,305 @@ def compare(
     label: Any,
     **options: Any,
 ) -> Any:
-    """Hold runs against each other by measures: means, tests of differences, effect sizes, topics.
+    """Compare runs by measures: means, tests of differences, effect sizes, gaps of groups.
 
-    By one measure there is a leaderboard with every comparison, by several an overview: a row for
-    each run, letters for the runs that it is significantly better than, the best in bold type. Gaps
-    are between groups of topics or documents, the largest mean less the smallest, and the smallest
+    By one measure there is a leaderboard with every comparison, by several an overview with one row
+    per run, letters for the runs that it is significantly better than, the best in bold type. Gaps
+    are between groups of topics or documents: the largest mean minus the smallest, and the smallest
     over the largest.
 
-    SCORES are tables as equipoise score writes them, and what ir_measures -q (topic, measure,
-    value) or trec_eval -q (measure, topic, value) prints; each file is known by what it holds:
+    SCORES are tables as equipoise score writes them, or the output of ir_measures -q (topic,
+    measure, value) or trec_eval -q (measure, topic, value); each file is recognised by its content:
 
     \b
     run,topic,attribute,measure,value        T1  nDCG@10  0.31        ndcg_cut_10  T1  0.31
     mine,T1,,nDCG@10,0.31                    T2  nDCG@10  0.45        ndcg_cut_10  T2  0.45
     """  # noqa: D301 - click reads a backspace as: leave these lines as they are
-    _check(scores, output, figure, force)
-    _refuse_second_correction(options["test"], options["correction"])
+    check_figure(figure, alone=False)
+    outputs = {"-o": (output, _TABLE), "--figure": (figure, DRAWING)}
+    refuse_outputs(outputs, list(scores), force=force)
+    source = click.get_current_context().get_parameter_source("correction")
+    is_chosen = source is not click.core.ParameterSource.DEFAULT
+    if options["test"] == "tukey" and is_chosen and options["correction"] != "none":
+        raise click.UsageError(
+            f"--correction {options['correction']}: p of --test tukey is that of all pairs at once,"
+            " and takes no other correction; leave it out, or choose --test t"
+        )
     from equipoise.loaders.scores import read_scores
-    from equipoise_cli import comparisons as compared
 
     table = read_scores(scores)
     if attribute is not None:
         table = table[table["attribute"] == attribute]
         if table.empty:
             raise click.BadParameter(f"no scores of the attribute set {attribute}")
-    comparisons = compared.of_measures(table, measures, options)
-    directions = compared.directions(comparisons, lower)
+    comparisons = _compared(table, measures, options)
+    directions = _directions(comparisons, lower)
     # With --by there are several comparisons, each of which would be a figure.
     if figure is not None and (options["by"] or len(comparisons) > 1):
         raise click.UsageError(
             "a figure is of one comparison: choose one by --measure and --attribute, without --by"
         )
     names = show or _default_tables(comparisons, options, groups is not None, form)
-    gaps = None
-    if "gaps" in names:
-        gaps = compared.gaps(table, measures, groups, options)
+    gaps = _gaps(table, measures, groups, options) if "gaps" in names else None
     tables = []
     for name in names:
-        shown_table = compared.table(name, comparisons, directions, gaps, options)
-        tables.append(
-            replace(
-                shown_table, title=caption or shown_table.title, label=label or shown_table.label
-            )
+        shown_table = _table(name, comparisons, directions, gaps, options)
+        title, key = caption or shown_table.title, label or shown_table.label
+        tables.append(replace(shown_table, title=title, label=key))
+    _write(together(tables, form), output)
+    if figure is not None:
+        (comparison,) = comparisons.values()
+        _draw(comparison, options["level"], figure)
+    return _values(comparisons, gaps, options["by"])
+
+
+def _write(text: str, output: Path | None) -> None:
+    from equipoise_compendium.writing import write_files
+
+    if output is None:
+        print_text(text)
+    else:
+        write_files({output: text})
+
+
+def _draw(comparison: Comparison, level: float, path: Path) -> None:
+    """Draw the means of the runs, and their differences beside."""
+    from equipoise_compendium.writing import write_files
+
+    n_runs = len(comparison.leaderboard)
+    _, panels = axes(1, 2, sharey=True, figsize=(10, 1.4 + 0.45 * n_runs))
+    from equipoise_studies.plots.comparisons import compared_runs
+
+    panels = compared_runs(panels, comparison, level)
+    write_files({path: drawn(panels[0], path, f"{comparison.measure} of {n_runs} runs")})
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+def _compared(
+    scores: pd.DataFrame, measures: Sequence[str], options: Mapping[str, Any]
+) -> dict[str, Comparison]:
+    """Return a comparison for each measure, and of several for each attribute set, by name."""
+    from equipoise.errors import listed
+    from equipoise.statistics.compare import compare_systems, scores_of
+
+    chosen = scores_of(scores, measures)
+    names = list(measures or dict.fromkeys(chosen["measure"]))
+    if len(names) == 1:
+        return {names[0]: compare_systems(chosen, names[0], **options)}
+    if options["by"]:
+        raise ValueError(
+            "several measures are compared without --by: an attribute set has columns of its own;"
+            f" name one --measure of {listed(names, 40)}"
         )
-    (comparison, *_) = comparisons.values()
-    draw = partial(_figure_of_runs, comparison, options["level"])
-    _write(tables, form, output, _figure(figure, draw))
-    return compared.values(comparisons, gaps, options["by"])
+    comparisons = {}
+    for name in names:
+        for attribute, part in chosen[chosen["measure"] == name].groupby("attribute", sort=False):
+            comparisons[f"{name} {attribute}".rstrip()] = compare_systems(part, name, **options)
+    return comparisons
+
+
+def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Direction]:
+    """Return the better direction of each measure, as declared or chosen."""
+    from equipoise import catalogue
+    from equipoise.errors import listed
+    from equipoise.measures.citations import MEASURES as CITATION_MEASURES
+
+    measures = {comparison.measure for comparison in comparisons.values()}
+    unknown = sorted(set(lower) - measures)
+    if unknown:
+        raise ValueError(
+            f"--lower-is-better: no scores of {listed(unknown)}; there are"
+            f" {listed(sorted(measures), 40)}"
+        )
+    declared: dict[str, Direction] = {}
+    for measure in catalogue.MEASURES:
+        # Measures that one function gives are declared together: GF and GFRC.
+        for name in re.split(r", | and ", measure.name):
+            declared[name] = measure.direction
+    directions: dict[str, Direction] = {}
+    for label, comparison in comparisons.items():
+        name = comparison.measure
+        # A name begins with that of its measure: GFR-iRBU+JSD, TED@10, CAS-precision.
+        direction = declared.get(re.split(r"[-@(]", name)[0], "higher is better")
+        if "(group=" in name or name in CITATION_MEASURES:
+            direction = "neither"
+        directions[label] = "lower is better" if name in lower else direction
+    return directions
+
+
+def _gaps(
+    scores: pd.DataFrame, measures: Sequence[str], groups: Path | None, options: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return gaps between groups of topics, of a file, or between those of measures."""
+    from equipoise.statistics.compare import group_gaps, scores_of, with_groups
+    from equipoise_cli.loaders.held_files import read_mapping
+
+    group_of_topic = None
+    if groups is not None:
+        group_of_topic = read_mapping(groups, "topic", "group")
+    grouped = with_groups(scores_of(scores, measures), group_of_topic)
+    return group_gaps(grouped, **{name: options[name] for name in ("level", "resamples", "seed")})
+
+
+def _values(
+    comparisons: Comparisons, gap_table: pd.DataFrame | None, by: Sequence[str]
+) -> pd.DataFrame:
+    """Return every mean, difference and gap with its interval, named for conditions.
+
+    Of the measure M: M is a mean, difference-M the run minus against, gap-M and ratio-M of groups.
+    """
+    import pandas as pd
+
+    tables = []
+    for comparison in comparisons.values():
+        name = comparison.measure
+        board = comparison.leaderboard.rename(columns={"mean": "value"})
+        pairs = comparison.comparisons.rename(
+            columns={"a": "run", "b": "against", "difference": "value"}
+        )
+        tables += [board.assign(measure=name), pairs.assign(measure=f"difference-{name}")]
+    if gap_table is not None:
+        prefix = gap_table["gap"].map({"difference": "gap-", "ratio": "ratio-"})
+        tables.append(gap_table.assign(measure=prefix + gap_table["measure"]))
+    every = pd.concat(tables, ignore_index=True)
+    columns = dict.fromkeys(["run", "against", *by, "attribute"])
+    names = [name for name in columns if name in every.columns]
+    return every[[*names, "measure", "value", "low", "high"]].fillna(dict.fromkeys(names, ""))
+
+
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def _default_tables(
-    comparisons: Mapping[str, Any], options: Mapping[str, Any], has_groups: bool, form: str
+    comparisons: Comparisons, options: Mapping[str, Any], has_groups: bool, form: str
 ) -> list[str]:
-    """The tables that are shown where none is named."""
+    """Return the tables that are shown where none is named."""
     if has_groups:
         return ["gaps"]
     if len(comparisons) > 1:
         return ["overview"]
     if form == "csv":
-        return ["comparisons"]  # a CSV file holds one table
+        return ["comparisons"]  # a CSV file has one table
     (comparison,) = comparisons.values()
     is_long = len(comparison.comparisons) > len(comparison.leaderboard)
-    if is_long and not options["by"]:
-        return ["leaderboard", "pairs"]
-    return ["leaderboard", "comparisons"]
+    return ["leaderboard", "pairs" if is_long and not options["by"] else "comparisons"]
 
 
-def _refuse_second_correction(test: str, correction: str) -> None:
-    """Refuse a correction that somebody asks for beside the one that Tukey's test has built in."""
-    source = click.get_current_context().get_parameter_source("correction")
-    is_asked_for = source is not click.core.ParameterSource.DEFAULT
-    if test == "tukey" and is_asked_for and correction != "none":
-        remedy = "leave it out, or choose a test of one pair at a time, such as --test t"
-        problem = "p of --test tukey is that of all pairs at once, and takes no other correction"
-        raise click.UsageError(f"--correction {correction}: {problem}; {remedy}")
+def _table(
+    name: str,
+    comparisons: Comparisons,
+    directions: Directions,
+    gap_table: pd.DataFrame | None,
+    options: Mapping[str, Any],
+) -> Table:
+    """Return a table of one kind, by the name that ``--show`` has for it."""
+    import pandas as pd
+
+    from equipoise.statistics import overview
+
+    title = f"{name.capitalize()}: {_meaning(name, comparisons, directions, options)}"
+    label = f"tab:{name}"
+    if name == "gaps" and gap_table is not None:
+        return Table(title, gap_table, label)
+    if name == "overview":
+        if options["by"]:
+            raise ValueError("an overview has one row per run: without --by")
+        tidy = overview(comparisons, directions, level=options["level"])
+        rows: dict[str, dict[str, Any]] = {}
+        for cell in tidy.to_dict("records"):
+            row = rows.setdefault(cell["run"], {"": cell["letter"], "run": cell["run"]})
+            mean = f"{cell['mean']:.4f}"
+            row[cell["measure"]] = Marked(mean, cell["better_than"], cell["best"])
+        return Table(title, pd.DataFrame(list(rows.values())), label, tidy)
+    if name == "pairs":
+        if len(comparisons) > 1 or options["by"]:
+            raise ValueError("pairs are of one comparison: name one --measure, without --by")
+        (comparison,) = comparisons.values()
+        cells = _pair_cells(comparison, options["level"])
+        return Table(title, cells, label, comparison.comparisons)
+    parts = []
+    for column, comparison in comparisons.items():
+        part = getattr(comparison, name)
+        if len(comparisons) > 1:
+            part = part.assign(measure=column)
+            part = part[["measure", *part.columns.drop("measure")]]
+        parts.append(part)
+    return Table(title, pd.concat(parts, ignore_index=True), label)
 
 
-def _figure_of_runs(comparison: Any, level: float, path: Path) -> bytes:
-    """Means of the runs, and beside them their differences, as the bytes of a file."""
-    from equipoise_studies.plots.comparisons import compared_runs
+def _pair_cells(comparison: Comparison, level: float) -> pd.DataFrame:
+    """Lay differences above the diagonal, bold where they are significant, and p below it."""
+    import pandas as pd
 
-    n_runs = len(comparison.leaderboard)
-    _, panels = axes(1, 2, sharey=True, figsize=(10, 1.4 + 0.45 * n_runs))
-    panels = compared_runs(panels, comparison, level)
-    return drawn(panels[0], path, f"{comparison.measure} of {n_runs} runs")
+    from equipoise.statistics.compare import letters, pair_matrix
+    from equipoise.statistics.pairs import significance
 
-
-@click.command(
-    cls=DeclaredCommand, declared=[Declared(f"{STATISTICS}.correlations")], epilog=samples("SCORES")
-)
-@_takes_scores_and_figure
-@_MEASURES
-def correlate(
-    scores: Any, output: Any, force: bool, form: str, figure: Any, **options: Any
-) -> None:
-    """Kendall's tau between the orders in which measures put the runs in SCORES.
-
-    The intervals are over topics.
-    """
-    _check(scores, output, figure, force)
-    from equipoise.loaders.scores import read_scores
-    from equipoise.statistics import correlations
-
-    table = correlations(read_scores(scores), **options)
-    title = f"Kendall's tau with {options['level']:.0%} bootstrap intervals"
-    tables = [Table(title, table, "tab:correlations")]
-    _write(tables, form, output, _figure(figure, partial(_figure_of_correlations, table)))
+    differences, p_values = pair_matrix(comparison)
+    names = letters(len(differences))
+    rows = []
+    for place, run in enumerate(differences.index):
+        row: dict[str, Any] = {"": names[place], "run": run}
+        for other_place, other in enumerate(differences.index):
+            p = p_values.loc[run, other]
+            text, is_significant = "", False
+            # A comparison with a baseline alone leaves most pairs without one.
+            if place < other_place and pd.notna(p):
+                text = f"{differences.loc[run, other]:+.4f}"
+                is_significant = bool(p <= significance(level))
+            elif place > other_place and pd.notna(p):
+                text = f"{p:.4f}" if p >= 0.00005 else "< 0.0001"
+            row[names[other_place]] = Marked(text, best=is_significant)
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
-def _figure_of_correlations(table: Any, path: Path) -> bytes:
-    """A matrix of the measures, as the bytes of a file."""
-    from equipoise_studies.plots.comparisons import correlation_matrix
+def _meaning(
+    name: str, comparisons: Comparisons, directions: Directions, options: Mapping[str, Any]
+) -> str:
+    """Describe a table: its content, and how to read its intervals and p."""
+    from equipoise.errors import listed
 
-    n_measures = len(set(table["a"]) | set(table["b"]))
-    _, ax = axes(figsize=(2.5 + 0.9 * n_measures, 1.5 + 0.7 * n_measures))
-    title = f"Kendall's tau of {n_measures} measures"
-    return drawn(correlation_matrix(ax, table), path, title)
-
-
-@click.command(
-    "discriminative-power",
-    cls=DeclaredCommand,
-    declared=[
-        Declared(f"{STATISTICS}.discriminative_power"),
-        Declared(f"{STATISTICS}.share_significant"),
-    ],
-    epilog=samples("SCORES"),
-)
-@_takes_scores_and_figure
-@_MEASURES
-@click.option("--curves", is_flag=True, help="The p of every pair of runs instead of their shares.")
-def discriminate(
-    scores: Any,
-    output: Any,
-    force: bool,
-    form: str,
-    figure: Any,
-    curves: bool,
-    level: float,
-    **options: Any,
-) -> None:
-    """How many pairs of the runs in SCORES each measure tells apart, by randomised Tukey HSD.
-
-    The figure has the curve of achieved significance levels of each measure: the lower, the more
-    pairs.
-    """
-    _check(scores, output, figure, force)
-    from equipoise.loaders.scores import read_scores
-    from equipoise.statistics import discriminative_power, share_significant
-
-    # Every pair of runs by each measure: the curves are of these, the shares are counted in them.
-    p_values = discriminative_power(read_scores(scores), **options)
-    table = p_values if curves else share_significant(p_values, level=level)
-    title = f"Pairs of runs that differ significantly (p <= {1 - level:.3g})"
-    tables = [Table(title, table, "tab:discriminative-power")]
-    _write(tables, form, output, _figure(figure, partial(_figure_of_p_values, p_values, level)))
+    percent = f"{options['level']:.0%}"
+    measures = listed(comparisons, 3)
+    threshold = f"{1 - options['level']:.3g}"
+    test = "randomised Tukey HSD"
+    if options["test"] != "tukey":
+        test = f"test {options['test']}, p corrected by {options['correction'].title()}"
+        if options["correction"] == "none":
+            test = f"test {options['test']}, p not corrected"
+    if name == "leaderboard":
+        kind = options["mean_intervals"]
+        return f"means of {measures}, with {kind} {percent} bootstrap intervals over topics"
+    if name == "gaps":
+        return (
+            "the largest mean of a group minus the smallest, and the smallest over the largest;"
+            f" {percent} bootstrap intervals over topics"
+        )
+    if name == "pairs":
+        return (
+            f"{measures}; above the diagonal the difference of the row minus the column, * or bold"
+            f" where p <= {threshold}; below it p; {test}; --show comparisons has the intervals"
+        )
+    if name == "comparisons":
+        if options["test"] == "tukey":
+            return (
+                f"{test}; p and {percent} intervals are for all pairs at once; "
+                "effect is the difference over the residual standard deviation"
+            )
+        return f"{test}; marginal {percent} intervals; effect is Cohen's d of the pairs"
+    words = (
+        f"means; letters: the runs that it is significantly better than, p <= {threshold}"
+        f" within a measure, {test}; * or bold: the best"
+    )
+    lower = [measure for measure, way in directions.items() if way == "lower is better"]
+    if lower:
+        words += f"; lower is better: {listed(lower, 40)}"
+    neither = [measure for measure, way in directions.items() if way == "neither"]
+    if neither:
+        words += f"; neither is better, letters are of lower means: {listed(neither, 40)}"
+    return words
 
 
-def _figure_of_p_values(p_values: Any, level: float, path: Path) -> bytes:
-    """The curve of each measure, as the bytes of a file."""
-    from equipoise_studies.plots.comparisons import significance_curves
-
-    _, ax = axes(figsize=(7, 4))
-    return drawn(significance_curves(ax, p_values, level), path, "Achieved significance levels")
-
-
-@click.command(
-    "topic-set-size",
-    cls=DeclaredCommand,
-    declared=[Declared(f"{STATISTICS}.topic_set_size")],
-    epilog=samples("SCORES"),
-)
-@_takes_scores
-@_MEASURES
-def size(scores: Any, output: Any, force: bool, form: str, **options: Any) -> None:
-    """How many topics it takes to find a difference, by one-way ANOVA on the variance in SCORES."""
-    _check(scores, output, None, force)
-    from equipoise.loaders.scores import read_scores
-    from equipoise.statistics import topic_set_size
-
-    table = topic_set_size(read_scores(scores), **options)
-    title = "Topics needed, for the variance found and the ends of its 95% interval"
-    _write([Table(title, table, "tab:topics")], form, output, _figure(None, Path.read_bytes))
-
-
-COMMANDS = (compare, correlate, discriminate, size)
+COMMANDS = (compare,)

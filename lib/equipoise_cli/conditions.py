@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from equipoise.problems import listed, plain, shown
+from equipoise.errors import listed, plain, shown
 
 FAILED = 3
-"""The status that a command ends with where a condition holds; 2 is that of input it refuses."""
+"""The status with which a command ends where a condition holds; 2 is that of rejected input."""
 
 _CONDITION = re.compile(
     r"\s*(?P<measure>[^<>\[\]]*[^<>\[\]\s=])\s*(\[(?P<label>[^<>\[\]]+)\])?"
@@ -25,9 +24,8 @@ _IS_BEYOND = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": opera
 _MOST_LINES = 10
 
 
-@dataclass(frozen=True)
-class Condition:
-    """A measure's mean beyond a bound, in all rows or those that have a label."""
+class Condition(NamedTuple):
+    """A mean of a measure beyond a bound, in all rows or in those that have a label."""
 
     text: str
     measure: str
@@ -35,13 +33,8 @@ class Condition:
     sign: str
     bound: float
 
-    @property
-    def end(self) -> str:
-        """The end of an interval that is the last to go beyond the bound."""
-        return "low" if ">" in self.sign else "high"
-
     def is_beyond(self, value: float) -> bool:
-        """Whether a value is beyond the bound."""
+        """Return whether a value is beyond the bound."""
         return bool(_IS_BEYOND[self.sign](value, self.bound))
 
 
@@ -52,16 +45,16 @@ def read_condition(text: str) -> Condition:
     >>> condition.measure, condition.label, condition.sign, condition.bound
     ('GF-NMD', 'SIZE', '<', 0.3)
     """
-    from equipoise.files import parse_number
+    from equipoise.readers import number
 
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise ValueError(
-            f"found {shown(text)}, wanted a measure, one of > >= < <=, and a number, such as"
-            " 'CAB-precision>0.05' or 'GF-NMD[SIZE]<0.3' for one run or attribute"
+            f"must be a measure, one of > >= < <=, and a number, such as 'CAB-precision>0.05' or"
+            f" 'GF-NMD[SIZE]<0.3' for one run or attribute, got {shown(text)}"
         )
-    bound = parse_number(match["bound"])
-    return Condition(text, match["measure"].strip(), match["label"] or "", match["sign"], bound)
+    label = match["label"] or ""
+    return Condition(text, match["measure"].strip(), label, match["sign"], number(match["bound"]))
 
 
 class _ConditionType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -102,88 +95,66 @@ def fails_on_conditions(command: Callable[..., Any]) -> Callable[..., None]:
 
 
 def refuse_conditions(why: str) -> None:
-    """Refuse conditions where a command, as it is called, has no table to judge."""
+    """Reject conditions where a command, as it is called, has no table to judge."""
     if click.get_current_context().params.get("conditions"):
         raise click.UsageError(f"{why}: no --fail-if")
 
 
-# --- judging --------------------------------------------------------------------------------------
-
-
 def _means(scores: Any) -> tuple[Any, list[str]]:
-    """A row for each mean with its interval, if it has one; and the columns that name it.
+    """Return one row per mean, with ``low, high``, and the columns that name it.
 
-    Where a table has no row of a mean, with an empty topic, it is taken over the topics.
+    A mean has an empty topic; where a table has no such row, the mean over its topics.
     """
-    import numpy as np
     import pandas as pd
 
     numbers = [name for name in scores.columns if pd.api.types.is_numeric_dtype(scores[name])]
     labels = [name for name in scores.columns if name not in (*numbers, "topic", "measure")]
-    table = scores.assign(**{name: scores[name].astype("str") for name in labels})
-    for name in ("low", "high"):
-        if name not in table.columns:
-            table[name] = np.nan
-    table = table[
-        [*labels, "measure", *(["topic"] if "topic" in table else []), "value", "low", "high"]
-    ]
+    columns = [*labels, "measure", "value", "low", "high"]
+    table = scores.astype(dict.fromkeys(labels, "str"))
     if "topic" not in table:
-        return table, labels
-    keys = [*labels, "measure"]
+        return table.reindex(columns=columns), labels
     is_mean = table["topic"].fillna("").astype("str") == ""
-    means = table[is_mean].drop(columns="topic")
-    topics = table[~is_mean]
-    has_mean = pd.MultiIndex.from_frame(topics[keys]).isin(pd.MultiIndex.from_frame(means[keys]))
-    over_topics = topics[~has_mean].groupby(keys, sort=False, dropna=False)["value"]
+    keys = [*labels, "measure"]
+    over_topics = table[~is_mean].groupby(keys, sort=False, dropna=False)["value"]
     computed = over_topics.agg(lambda values: values.mean(skipna=False)).reset_index()
-    if len(computed):
-        means = pd.concat([means, computed.assign(low=np.nan, high=np.nan)], ignore_index=True)
-    return means, labels
+    means = pd.concat([table[is_mean], computed], ignore_index=True)
+    # A mean in the table comes first, and may have an interval.
+    return means.drop_duplicates(keys).reindex(columns=columns), labels
 
 
 def _rows_of(condition: Condition, means: Any, labels: Sequence[str]) -> list[dict[str, Any]]:
-    """The means that a condition is of; refused where there are none, or one has no value."""
+    """Return the means that a condition is about; raise where there are none."""
     rows = means[means["measure"] == condition.measure]
+    message = ""
     if rows.empty:
         names = listed(dict.fromkeys(means["measure"]), 40)
-        raise click.BadParameter(
-            f"no measure {shown(condition.measure)} for {condition.text!r}; there are {names}",
-            param_hint="--fail-if",
-        )
-    if condition.label:
-        has_label = (rows[list(labels)] == condition.label).any(axis=1)
-        names_of_rows = [name for name in rows[list(labels)].to_numpy().ravel() if name]
-        rows = rows[has_label]
+        message = f"no measure {shown(condition.measure)} for {condition.text!r}; there are {names}"
+    elif condition.label:
+        names = listed(dict.fromkeys(filter(None, rows[list(labels)].to_numpy().ravel())), 40)
+        rows = rows[(rows[list(labels)] == condition.label).any(axis=1)]
         if rows.empty:
-            raise click.BadParameter(
-                f"nothing is named {shown(condition.label)} for {condition.text!r}; there are"
-                f" {listed(dict.fromkeys(names_of_rows), 40)}",
-                param_hint="--fail-if",
-            )
+            label = shown(condition.label)
+            message = f"nothing is named {label} for {condition.text!r}; there are {names}"
+    if not message and rows["value"].isna().any():
+        message = f"{condition.measure} has a mean without a value: {condition.text!r} is undecided"
+    if message:
+        raise click.BadParameter(message, param_hint="--fail-if")
     records: list[dict[str, Any]] = rows.to_dict("records")
-    for record in records:
-        if math.isnan(record["value"]):
-            raise click.BadParameter(
-                f"{condition.measure} has no value for {_name(record, labels)}:"
-                f" {condition.text!r} cannot be judged",
-                param_hint="--fail-if",
-            )
     return records
 
 
-def _name(record: Mapping[str, Any], labels: Sequence[str]) -> str:
-    return ", ".join(record[name] for name in labels if record[name]) or "the scores"
-
-
-def _judged(condition: Condition, record: Mapping[str, Any], name: str) -> tuple[str, str]:
-    """Whether a mean failed, passed, or passed since its interval reaches back; and in words."""
+def _judged(
+    condition: Condition, record: Mapping[str, Any], labels: Sequence[str]
+) -> tuple[str, str]:
+    """Return a verdict and a sentence on one mean."""
+    name = ", ".join(record[label] for label in labels if record[label]) or "the scores"
     value = f"{condition.text}: {name}: {record['value']:.4f}"
-    has_interval = not (math.isnan(record["low"]) or math.isnan(record["high"]))
-    if not has_interval:
+    if not record["low"] <= record["high"]:  # NaN: it has no interval
         verdict = "failed" if condition.is_beyond(record["value"]) else "passed"
         return verdict, f"{value}, without an interval, by the value"
     interval = f"{value} [{record['low']:.4f}, {record['high']:.4f}]"
-    if condition.is_beyond(record[condition.end]):
+    last_end = record["low" if ">" in condition.sign else "high"]
+    if condition.is_beyond(last_end):
         return "failed", f"{interval} lies wholly beyond {condition.bound:g}"
     if condition.is_beyond(record["value"]):
         return "undecided", f"{interval} is not wholly beyond {condition.bound:g}"
@@ -191,24 +162,20 @@ def _judged(condition: Condition, record: Mapping[str, Any], name: str) -> tuple
 
 
 def judge(scores: Any, conditions: Sequence[Condition]) -> None:
-    """Say of each condition what it found, and end with status `FAILED` where one holds.
-
-    ``scores``: columns measure, value, maybe topic, low, high, and names such as run or attribute.
-    """
+    """Report each condition on standard error, and end with status `FAILED` where one holds."""
     means, labels = _means(scores)
     rows_of_conditions = [_rows_of(condition, means, labels) for condition in conditions]
-    n_failed = 0
+    any_failed = False
     for condition, records in zip(conditions, rows_of_conditions, strict=True):
-        lines: dict[str, list[str]] = {"failed": [], "undecided": [], "passed": []}
-        for record in records:
-            verdict, sentence = _judged(condition, record, _name(record, labels))
-            lines[verdict].append(f"{verdict}: {sentence}")
-        n_failed += len(lines["failed"])
-        for sentences in lines.values():
-            for sentence in sentences[:_MOST_LINES]:
-                click.echo(plain(sentence), err=True)
-            n_more = len(sentences) - _MOST_LINES
-            if n_more > 0:
-                click.echo(f"... and {n_more} more {sentences[0].partition(':')[0]}", err=True)
-    if n_failed:
+        counts = Counter[str]()
+        judged = [_judged(condition, record, labels) for record in records]
+        for verdict, sentence in sorted(judged, key=lambda pair: pair[0] != "failed"):
+            counts[verdict] += 1
+            if counts[verdict] <= _MOST_LINES:
+                click.echo(plain(f"{verdict}: {sentence}"), err=True)
+        for verdict, count in counts.items():
+            if count > _MOST_LINES:
+                click.echo(f"... and {count - _MOST_LINES} more {verdict}", err=True)
+        any_failed |= counts["failed"] > 0
+    if any_failed:
         raise click.exceptions.Exit(FAILED)

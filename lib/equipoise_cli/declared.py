@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.declare import OpenChoice, choices_of, described, from_text, option_of, options_of
-from equipoise.problems import InputError, listed
-from equipoise_cli.shared import FILE, TARGET
+from equipoise_cli.shared import TARGET
+
+if TYPE_CHECKING:
+    from equipoise.options import Option
 
 GROUPS = ("Input", "Measure", "Statistics", "Output", "Other")
 """Headings of the options in a command's help, in their order."""
@@ -26,34 +25,32 @@ _GROUP_OF = {
     "caption": "Output",
     "label": "Output",
     "cluster": "Other",
+    "order": "Input",
+    **dict.fromkeys(
+        ("level", "resamples", "draws", "seed", "test", "correction", "unpaired"), "Statistics"
+    ),
 }
-"""Of a command's own options by their names; the others are of what it reads."""
+"""Headings of options by name; of the others a command's own are input, declared ones measure."""
 
 
 class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A value that the declaration of an option reads and checks."""
+    """A value that the type of a declared option reads and checks."""
 
     name = "value"
 
-    def __init__(self, choice: OpenChoice) -> None:
-        self.choice = choice
+    def __init__(self, option: Option) -> None:
+        self.option = option
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
         """How the value is written, for the help."""
-        option = option_of(self.choice.hint)
-        if option is not None and option.form:
-            return option.form
-        words = choices_of(self.choice.hint)
-        if words:
-            return f"[{'|'.join(words)}]"
-        return "TEXT" if described(self.choice.hint) == "text" else "NUMBER"
+        return self.option.form
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read text; a default is taken as it is."""
+        """Read text; a default is taken unchanged."""
         if not isinstance(value, str):
             return value
         try:
-            return from_text(value, self.choice.hint, self.choice.name)
+            return self.option.check(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -87,36 +84,32 @@ class Declared:
 
     def options(self) -> list[click.Option]:
         """One option of the command for each."""
+        from equipoise.options import options_of  # with pydantic, which --help need not import
+
         module, _, name = self.function.rpartition(".")
         function = getattr(import_module(module), name)
-        return [self._option(choice) for choice in options_of(function) if self._takes(choice)]
+        options = [option for option in options_of(function) if option.help]
+        if self.only:
+            options = [option for option in options if option.name in self.only]
+        return [self._as_click(option) for option in options if option.name not in self.without]
 
-    def _takes(self, choice: OpenChoice) -> bool:
-        # What has no declaration is no option: a table, or the columns to group by.
-        if option_of(choice.hint) is None or choice.name in self.without:
-            return False
-        return not self.only or choice.name in self.only
-
-    def _option(self, choice: OpenChoice) -> DeclaredOption:
+    def _as_click(self, option: Option) -> DeclaredOption:
         # The first name is that of the parameter; those with dashes are what a user writes.
-        names = [choice.name, f"--{choice.name.replace('_', '-')}"]
-        if choice.name in self.flags:
-            names.append(self.flags[choice.name])
-        if choice.value is False:
-            return DeclaredOption(names, choice, self.needs, is_flag=True)
-        default = _text(choice.value)
-        return DeclaredOption(names, choice, self.needs, type=OptionValue(choice), default=default)
+        names = [option.name, f"--{option.name.replace('_', '-')}"]
+        if option.name in self.flags:
+            names.append(self.flags[option.name])
+        if option.value is False:
+            return DeclaredOption(names, option, self.needs, is_flag=True)
+        value = OptionValue(option)
+        return DeclaredOption(names, option, self.needs, type=value, default=_text(option.value))
 
 
 class DeclaredOption(click.Option):
     """An option of a command that a measure declares."""
 
-    def __init__(
-        self, names: Sequence[str], choice: OpenChoice, needs: str, **settings: Any
-    ) -> None:
-        super().__init__(names, help=choice.help, **settings)
-        option = option_of(choice.hint)
-        self.group = option.group if option is not None else "Measure"
+    def __init__(self, names: Sequence[str], option: Option, needs: str, **settings: Any) -> None:
+        super().__init__(names, help=option.help, **settings)
+        self.group = _GROUP_OF.get(option.name, "Measure")
         self.needs = needs
 
 
@@ -161,42 +154,14 @@ class DeclaredCommand(click.Command):
                 formatter.write_dl(records[heading])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it; what it refuses names an option or a file."""
-        self._refuse_idle_options(ctx)
-        self._refuse_odd_texts(ctx)
-        try:
-            return super().invoke(ctx)
-        except (InputError, UnicodeError):
-            raise  # these are said elsewhere, and the first names its files
-        except (ValueError, KeyError) as error:
-            message = str(error.args[0]) if error.args else str(error)
-            raise ValueError(_placed(message, self, ctx)) from error
-
-    def _refuse_idle_options(self, ctx: click.Context) -> None:
-        """Refuse an option that is given and does nothing without a flag that is not."""
+        """Run it, unless an option is given that does nothing."""
         for parameter in self.get_params(ctx):
+            source = ctx.get_parameter_source(parameter.name or "")
+            is_given = source is click.core.ParameterSource.COMMANDLINE
             needs = getattr(parameter, "needs", "")
-            if needs and not ctx.params[needs] and _is_given(parameter, ctx):
-                message = f"{parameter.opts[-1]} does nothing without --{needs}"
-                raise click.UsageError(f"{message}: give both, or neither", ctx)
-
-    def _refuse_odd_texts(self, ctx: click.Context) -> None:
-        """Refuse an option without a text, as by a shell's empty variable, and a NUL character."""
-        for parameter in self.get_params(ctx):
-            texts = list(_texts(ctx.params.get(parameter.name or "")))
-            if any("\0" in text for text in texts):
-                raise click.UsageError(f"a NUL character in {parameter.opts[-1]}", ctx)
-            takes_text = parameter.type is click.STRING or isinstance(parameter.type, OptionValue)
-            is_empty = takes_text and "" in texts
-            # An empty text may be the default, and mean: none.
-            if is_empty and _is_given(parameter, ctx) and parameter.get_default(ctx) != "":
-                raise click.UsageError(f"{parameter.opts[-1]} is empty: give a value, or none", ctx)
-
-
-def _is_given(parameter: click.Parameter, ctx: click.Context) -> bool:
-    """Whether the command line has a value for a parameter."""
-    source = ctx.get_parameter_source(parameter.name or "")
-    return source is click.core.ParameterSource.COMMANDLINE
+            if is_given and needs and not ctx.params[needs]:
+                raise click.UsageError(f"{parameter.opts[-1]} must be given with --{needs}", ctx)
+        return super().invoke(ctx)
 
 
 def _heading(parameter: click.Parameter) -> str:
@@ -214,50 +179,3 @@ def _heading(parameter: click.Parameter) -> str:
 
 def _rank_of_heading(heading: str) -> tuple[int, str]:
     return GROUPS.index(heading.partition(",")[0]), heading
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Texts and paths in the value of a parameter, which may be several, or pairs."""
-    if isinstance(value, (tuple, list)):
-        for element in value:
-            yield from _texts(element)
-    elif isinstance(value, (str, Path)):
-        yield str(value)
-
-
-def _begins_with_name(message: str, parameter: click.Parameter) -> bool:
-    """Whether a message begins with the name that a measure calls an option by."""
-    flags = [option.removeprefix("--") for option in parameter.opts]
-    names = "|".join(map(re.escape, [parameter.name or "", *flags])).replace("_", "[_ -]")
-    return re.match(rf"(?:the )?(?:{names})\b", message) is not None
-
-
-def _is_quoted(message: str, parameter: click.Parameter, ctx: click.Context) -> bool:
-    """Whether a message quotes what was given for an option; it may have shortened it."""
-    if not _is_given(parameter, ctx):
-        return False
-    texts = [text[:40] for text in _texts(ctx.params.get(parameter.name or ""))]
-    return any(re.search(rf"(?<!\w){re.escape(text)}", message) for text in texts if len(text) > 2)
-
-
-def _placed(message: str, command: click.Command, ctx: click.Context) -> str:
-    """What a measure refuses, with the option that it means, or the files that it was given."""
-    files: list[str] = []
-    options = []
-    for parameter in command.get_params(ctx):
-        if parameter.type is FILE:
-            files += _texts(ctx.params.get(parameter.name or ""))
-        elif isinstance(parameter, click.Option) and parameter.type is not TARGET:
-            options.append(parameter)
-    for option in options:
-        if re.search(rf"(?<![\w-]){option.opts[-1]}(?![\w-])", message):
-            return message
-    for option in options:
-        if _begins_with_name(message, option):
-            return f"{option.opts[-1]}: {message}"
-    for option in options:
-        if _is_quoted(message, option, ctx):
-            return f"{option.opts[-1]}: {message}"
-    if not files or any(file in message for file in files):
-        return message
-    return f"{listed(files)}: {message}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from equipoise.declare import checked
-from equipoise.options import Level, Resamples, Seed
+from equipoise.options import Level, Resamples, Seed, checked
 
 _KEYS = ["run", "attribute", "measure"]
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import FOLDER, refuse_outputs
-from equipoise_cli.score import score
-from equipoise_cli.shared import FILE, TARGET, samples, tells_what_was_seen
-from equipoise_cli.tables import need_matplotlib
+from equipoise_cli.shared import FILE, TARGET, samples
 
 if TYPE_CHECKING:
-    from equipoise.coverage import Seen
     from equipoise_cli.permuted_orders import Permuted
 
 PERMUTED = "equipoise_cli.permuted_orders"
@@ -166,110 +161,3 @@ def _show_numbers(permuted: Permuted) -> None:
     click.echo(message, err=True)
     if n_orders == n_conversations:
         click.echo(f"note: {ONLY_SCRIPTS}", err=True)
-
-
-def _write_figures(tables: Any, measure: str, folder: Path) -> None:
-    """Figures 1 and 2 of the tables that hold their values."""
-    import matplotlib as mpl
-    import numpy as np
-
-    mpl.use("Agg")  # no window is wanted
-    from matplotlib import pyplot as plt
-
-    from equipoise_compendium.plots import rendered, use_style
-    from equipoise_studies.plots.orders import preference_panels, spread_of_conversations
-
-    use_style()
-    n_topics = tables["conversations"]["topic"].nunique()
-    spread = plt.figure(figsize=(max(6.0, n_topics / 2), 4.2))
-    spread_of_conversations(spread.subplots(), tables["figure-1"], measure)
-    figures = {"figure-1": spread}
-    if "figure-2" in tables:  # it compares two runs or more
-        runs = list(tables["table-2"]["run"])
-        rng = np.random.default_rng(0)
-        figures["figure-2"] = preference_panels(tables["figure-2"], runs, PANELS, rng)
-    for name, figure in figures.items():
-        (folder / f"{name}.svg").write_bytes(rendered(figure, "svg", CAPTIONS[name], name))
-        plt.close(figure)
-
-
-@score.command(
-    "orders",
-    cls=DeclaredCommand,
-    declared=[Declared("equipoise_cli.scored_orders.score_inputs")],
-    epilog=samples("--run over inputs", "--qrels of utterances"),
-)
-@click.argument("folder", type=FILE)
-@click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    required=True,
-    type=FILE,
-    help="Run over the inputs; repeatable.",
-)
-@click.option("--qrels", required=True, type=FILE, help="Judgements of the utterances, TREC.")
-@click.option("-o", "--output", required=True, type=TARGET, help="Folder to make.")
-@fails_on_conditions
-def score_orders(folder: Path, runs: Any, qrels: Path, output: Path, **options: Any) -> Any:
-    """Tables 2 to 5 and Figures 1 and 2 of the permutations study, for runs of your own.
-
-    They ranked the inputs that `equipoise permute` wrote to FOLDER. Beside the orders that were
-    drawn, Tables 2 and 3 have all valid ones: exactly where a system sees no more than the previous
-    and the first utterance, or where every order was drawn; else the mean has an interval.
-    """
-    refuse_outputs({"-o": (output, FOLDER)}, [folder, *runs, qrels])
-    need_matplotlib()  # its figures come last
-    import pandas as pd
-    from tqdm import tqdm
-
-    from equipoise.loaders.trec import read_qrels, read_run, run_names
-    from equipoise.problems import refused, together
-    from equipoise_cli import permuted_orders, scored_orders
-    from equipoise_compendium.writing import new_folder, write_csv
-
-    reads: list[Any] = [
-        partial(permuted_orders.read_permuted, folder),
-        partial(read_qrels, qrels),
-        partial(run_names, runs),
-    ]
-    permuted, judgements, names = together(reads)
-    if all(len(orders) < 2 for orders in permuted.orders.values()):
-        raise refused(folder, ONLY_SCRIPTS, "another order of one at least: permute")
-    judgements = judgements.rename(columns={"topic": "query", "level": "grade"})
-
-    def score_run(path: Path, name: str) -> Any:
-        run = read_run(path, name, order=None)  # the measure orders it by score
-        return scored_orders.score_inputs(run, inputs, judgements, **options)
-
-    with tells_what_was_seen(options["least_seen"]) as coverages:
-        inputs = scored_orders.judged_inputs(permuted, judgements)
-        calls = [partial(score_run, *pair) for pair in zip(runs, names, strict=True)]
-        scores = together(tqdm(calls, unit="run", file=sys.stderr, disable=None))
-    values = pd.concat(scores, axis=1, keys=names)
-    scored = scored_orders.scored_conversations(permuted, inputs, values)
-    tables = scored_orders.tables(scored, names)
-    tables["seen"] = _coverage_table(coverages)
-    with new_folder(output) as target:
-        for name, table in tables.items():
-            write_csv(table, target / f"{name}.csv")
-        _write_figures(tables, options["measure"], target)
-    for row in tables["table-2"].to_dict("records"):
-        means = f"script {row['original']:.4f}, mean of all orders {row['mean of all']:.4f}"
-        interval = ""
-        if row["how"] != "exact":
-            interval = f"{row['low']:.4f} to {row['high']:.4f}, "
-        click.echo(f"{row['run']}: {means} ({interval}{row['how']})", err=True)
-    over_orders = tables["table-2"].rename(columns={"mean of all": "value"})
-    return over_orders[["run", "value", "low", "high"]].assign(measure=options["measure"])
-
-
-def _coverage_table(coverages: Sequence[Seen]) -> Any:
-    """What was seen of each run, a row for each kind of thing that it needs."""
-    import pandas as pd
-
-    columns = ["place", "items", "needed", "found", "whole", "share"]
-    rows = []
-    for coverage in coverages:
-        rows.append([getattr(coverage, column) for column in columns])
-    return pd.DataFrame(rows, columns=columns)

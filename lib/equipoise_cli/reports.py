@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib.util import find_spec
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from equipoise_cli.outputs import Kind, refuse_outputs
-from equipoise_cli.shared import TARGET, fail, named, notebook_name
-
-if TYPE_CHECKING:
-    from equipoise_compendium.build import Outcome
+from equipoise_cli.shared import fail, named, notebook_name
 
 
 @click.command()
@@ -28,99 +21,63 @@ if TYPE_CHECKING:
     "-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="Set a parameter."
 )
 @click.option(
-    "--profile",
-    type=click.Choice(["full", "smoke"]),
-    default="full",
-    help="smoke: small, to see it run.",
-)
-@click.option(
     "--jobs", type=click.IntRange(1), help="Notebooks to run at a time.  [number of processors]"
 )
 @click.option(
-    "--strict",
-    is_flag=True,
-    help="Fail where data cannot be reached, instead of keeping the report.",
+    "--force", is_flag=True, expose_value=False, help="Accepted for scripts: a build always runs."
 )
-@click.option("--force", is_flag=True, help="Run what is up to date too.")
-@click.option(
-    "--mark-kept", is_flag=True, help="Say in the ledger, too, what is kept for want of its data."
-)
-@click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Dask scheduler to run the notebooks on; one thread a worker.",
-)
-def build(
-    notebooks: tuple[str, ...], parameters: tuple[str, ...], cluster: str | None, **options: Any
-) -> None:
-    """Regenerate the reports of NOTEBOOKS (all, if none is named) that are out of date.
+def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], jobs: int | None) -> None:
+    """Run NOTEBOOKS (all, if none is named), and make their reports and the site.
 
-    With a parameter other than its default, or the smoke profile, a report goes to
-    reports/variants, with a page.
+    With a parameter other than its default, a report goes to reports/variants.
     """
-    from equipoise_cli.parquet_folders import cluster as connect
     from equipoise_compendium import build as builder
-    from equipoise_compendium.site import pages
-
-    values = named(parameters, "a parameter")
-    names = [notebook_name(notebook) for notebook in notebooks]
-    with connect(cluster, single_threaded=True) as executor:
-        outcomes = builder.build(names, values, executor=executor, **options)
-    faults = []
-    n_failed = 0
-    for outcome in outcomes:
-        click.echo(f"{outcome.state:>6}  {outcome.notebook}  {outcome.message}".rstrip())
-        n_failed += outcome.state == "failed"
-    if n_failed:
-        faults.append(
-            f"{n_failed} of {len(outcomes)} notebooks failed; their last good reports stand."
-        )
-    # The site shows reports of the defaults only; a variant has a page of its own.
-    is_default = options["profile"] == "full" and not values
-    try:
-        _make_variant_pages(outcomes)
-        if is_default and pages.refresh():
-            click.echo(" built  the site: reports/site/index.html")
-    except ValueError as error:
-        faults.append(f"The pages stand as they were: {error}")
-    fail(faults)
-
-
-def _make_variant_pages(outcomes: Iterable[Outcome]) -> None:
-    """Make the page of every variant that was built or is up to date, and say where it is."""
     from equipoise_compendium import project
     from equipoise_compendium.site import pages
 
-    for outcome in outcomes:
-        # Of these two states, only a variant's outcome has a message: where its report is.
-        if outcome.state in ("built", "fresh") and outcome.message:
-            page = pages.variant(project.root() / outcome.message)
-            click.echo(f" built  its page: {page.relative_to(project.root())}")
+    names = [notebook_name(notebook) for notebook in notebooks]
+    n_failed = n_built = 0
+    for outcome in builder.build(names, named(parameters, "a parameter"), jobs):
+        place = outcome.folder.relative_to(project.root())
+        is_variant = len(place.parts) > 2
+        n_built += outcome.state == "built" and not is_variant
+        line = f"{outcome.state:>6}  {outcome.notebook}"
+        click.echo(f"{line}  {place}" if is_variant else line)
+        if outcome.error:
+            n_failed += 1
+            click.echo(f"{outcome.notebook}: {outcome.error}", err=True)
+    if n_built:
+        pages.refresh()
+        click.echo(" built  the site: reports/site/index.html")
+    if n_failed:
+        fail([f"{n_failed} notebooks failed; their reports are unchanged"])
 
 
 @click.command("list")
 def list_notebooks() -> None:
     """List the notebooks, their parameters, and the tables and figures that each makes."""
-    from equipoise_compendium import build as builder
+    from equipoise_compendium import project
+    from equipoise_compendium.notebooks import find_notebooks
+    from equipoise_compendium.provenance import read_manifest
 
-    for row in builder.listing().itertuples():
-        click.echo(f"{row.notebook}\n  {row.title}")
-        for parameter in row.parameters:
+    for name, notebook in find_notebooks().items():
+        click.echo(f"{name}\n  {notebook.title}")
+        for parameter in notebook.parameters.values():
             assignment = f"{parameter.name}={parameter.default!r}"
             click.echo(f"    -p {assignment}  ({parameter.type})  {parameter.help}")
-        artefacts = ", ".join(row.artefacts) or "no table or figure of a paper"
-        click.echo(f"  makes {artefacts}\n")
+        manifest = read_manifest(project.root() / "reports" / name) or {"artefacts": []}
+        artefacts = ", ".join(record["artefact"] for record in manifest["artefacts"])
+        click.echo(f"  makes {artefacts or 'no table or figure of a paper'}\n")
 
 
 @click.command()
 def check() -> None:
-    """Check that every report is up to date and no status in the ledger has fallen."""
+    """Compute each status again, and compare it with the ledger."""
     from equipoise_compendium import build as builder
     from equipoise_compendium.site import pages
 
-    # Both are told, whatever the first finds.
     fail(builder.check() + pages.check())
-    click.echo("Every report is up to date, and no status has fallen.")
+    click.echo("Ledger, claims, findings and site agree with the reports.")
 
 
 @click.command()
@@ -131,36 +88,30 @@ def check() -> None:
     "--port", type=click.IntRange(0, 65535), default=0, help="Port for --serve; 0 takes a free one."
 )
 def site(serve: bool, port: int) -> None:
-    """Make the site of the reports as they are, reports/site/index.html.
+    """Make the site of the reports, reports/site/index.html.
 
     A browser opens it from disk.
     """
     from equipoise_compendium.site import pages
-    from equipoise_compendium.staging import heal
 
-    heal()
     if serve:
         _serve(port)
-    elif pages.refresh():
-        click.echo("reports/site/index.html")
-    elif not pages.reported():
-        raise click.UsageError("no notebook has a report yet: run equipoise build")
     else:
-        click.echo("reports/site is up to date.")
+        pages.refresh()
+        click.echo("reports/site/index.html")
 
 
 def _serve(port: int) -> None:
-    """Serve the site until interrupted."""
-    from equipoise_compendium.site import serve as serving
+    """Serve the reports to this machine until interrupted."""
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-    try:
-        server = serving.server(port)
-    except FileNotFoundError:
-        raise  # no clone, or no site in it
-    except OSError as error:
-        problem = error.strerror or error
-        raise click.UsageError(f"cannot serve on port {port}: {problem}") from None
-    with server:
+    from equipoise_compendium import project
+
+    reports = project.root() / "reports"
+    if not (reports / "site" / "index.html").is_file():
+        raise click.UsageError("reports/site is missing: run equipoise build")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(reports))
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
         with suppress(KeyboardInterrupt):
             server.serve_forever()
@@ -222,51 +173,4 @@ def _describe(measure: Any) -> None:
     click.echo(f"  source: {', '.join(measure.sources)}. {measure.where}\n")
 
 
-@click.command()
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def lab(arguments: tuple[str, ...]) -> None:
-    """Open JupyterLab at the notebooks; ARGUMENTS behind -- go to it."""
-    from equipoise_compendium import project
-
-    if find_spec("jupyterlab") is None:  # the front door says which extra brings it
-        raise ModuleNotFoundError("no JupyterLab", name="jupyterlab")
-    # Its file browser shows the clone, so that reports, variants too, are within reach.
-    options = [
-        f"--ServerApp.root_dir={project.root()}",
-        "--LabApp.default_url=/lab/tree/notebooks",
-        "--ContentsManager.pre_save_hook=equipoise_compendium.saving.before_saving",
-    ]
-    command = [sys.executable, "-m", "jupyterlab", *options, *arguments]
-    os.execv(sys.executable, command)  # noqa: S606 - JupyterLab of this environment, no shell
-
-
-@click.command()
-@click.option(
-    "-o",
-    "--output",
-    type=TARGET,
-    help="File to write.  [ro-crate-metadata.json at the top of the clone]",
-)
-def crate(output: Path | None) -> None:
-    """Describe the reports for machines, in the words of RO-Crate: to be done at a release."""
-    from equipoise_compendium import crate as metadata
-    from equipoise_compendium import project
-    from equipoise_compendium.provenance import read_manifest
-    from equipoise_compendium.site import pages
-    from equipoise_compendium.staging import heal
-    from equipoise_compendium.writing import write_files
-
-    kind = Kind("description of reports", lambda path: "ro-crate" in path.read_text("utf-8"))
-    refuse_outputs({"-o": (output, kind)}, [])
-    heal()
-    manifests = []
-    for folder in pages.report_folders():
-        manifest = read_manifest(folder)
-        if manifest:
-            manifests.append(manifest)
-    target = output or project.root() / metadata.NAME
-    write_files({target: metadata.text(manifests)})
-    click.echo(str(target))
-
-
-COMMANDS = (build, list_notebooks, check, site, measures, lab, crate)
+COMMANDS = (build, list_notebooks, check, site, measures)

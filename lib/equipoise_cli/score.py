@@ -1,18 +1,16 @@
-"""Commands that score conversations."""
+"""Score conversations by GFRC and GFRC2; the group of all commands that score."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.declare import options_of
-from equipoise_cli.conditions import fails_on_conditions, refuse_conditions
+from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import CommandGroup, Declared, DeclaredCommand
-from equipoise_cli.outputs import CLUSTERS, FACTORS, FOLDER, SCORES, refuse_outputs
+from equipoise_cli.outputs import CLUSTERS, FACTORS, SCORES, refuse_outputs
 from equipoise_cli.shared import (
     CLUSTER,
     FILE,
@@ -21,6 +19,7 @@ from equipoise_cli.shared import (
     TARGET,
     ends_of_means,
     samples,
+    show_seen,
     takes_output,
     write,
 )
@@ -28,131 +27,106 @@ from equipoise_cli.shared import (
 if TYPE_CHECKING:
     from equipoise.attributes import AttributeSet
     from equipoise.nuggets import NuggetTable
-    from equipoise_cli.parquet_folders import Scorer
-
-    AttributeSets = Mapping[str, AttributeSet]
 
 GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
+_ENDINGS = (".csv", ".jsonl", ".parquet")
 
 
 @click.group(cls=CommandGroup)
 def score() -> None:
-    """Score conversations, ranked lists and answers of your own.
+    """Score conversations, rankings and answers of your own.
 
-    The scores are a tidy CSV, with a row for each measure and its value.
+    The scores are a tidy CSV, with one row per measure and value.
     """
 
 
-_NUGGETS = click.argument("nuggets", type=FILE)
-_ATTRIBUTES = click.option(
-    "--attributes", required=True, type=FILE, help="Attribute sets, a YAML file."
-)
-_SELECT = click.option(
-    "--attribute", "select", multiple=True, help="Score this attribute set only; repeatable.  [all]"
-)
-
-
-def _takes_conversations(command: Callable[..., None]) -> Callable[..., None]:
+def _takes_conversations(command: Callable[..., Any]) -> Callable[..., Any]:
     """Take the arguments that GFRC and GFRC2 share."""
-    return _NUGGETS(_ATTRIBUTES(_SELECT(takes_output(CLUSTER(command)))))
-
-
-def _show_seen(nuggets: NuggetTable, patience: float) -> None:
-    """Say how many relevant nuggets a table has; warn where nobody is served.
-
-    A conversation without relevant nuggets is one that failed, not one that is missing.
-    """
-    import pandas as pd
-
-    from equipoise.coverage import Unseen
-
-    rows = pd.DataFrame(
-        {
-            "conversation": nuggets.conversation,
-            "turn": nuggets.turn,
-            "relevant": nuggets.level > 0,
-            "late": (nuggets.level > 0) & (nuggets.end > patience),
-        }
+    nuggets = click.argument("nuggets", type=FILE)
+    attributes = click.option(
+        "--attributes", required=True, type=FILE, help="Attribute sets, a YAML file."
     )
-    # Past the patience of all users, a nugget counts as little as none.
-    n_relevant, n_late = int(rows["relevant"].sum()), int(rows["late"].sum())
-    is_useful = rows.groupby(["conversation", "turn"])["relevant"].any()
-    message = (
-        f"seen: {n_relevant:,} relevant nuggets in {is_useful.sum():,} of {len(is_useful):,} turns "
-        f"of {len(nuggets.conversations):,} conversations"
+    select = click.option(
+        "--attribute", "select", multiple=True, help="Attribute set to score; repeatable.  [all]"
     )
-    if n_late:
-        message += f"; {n_late:,} end beyond the patience"
-    click.echo(message, err=True)
-    if n_late < n_relevant:
-        return
-    problem = "no relevant nugget anywhere"
-    if n_late:
-        problem = f"all relevant nuggets end beyond {patience:g} words"
-    warnings.warn(f"{problem}: nobody is served in any conversation", Unseen, stacklevel=2)
+    return INTERVALS(nuggets(attributes(select(takes_output(CLUSTER(command))))))
 
 
-def _sets_to_score(attributes: Path, select: Sequence[str]) -> tuple[AttributeSets, list[str]]:
-    """The attribute sets of a file, and the names of those to score."""
+def _read_sets(path: Path, select: Sequence[str]) -> dict[str, AttributeSet]:
+    """The attribute sets of a file, or those of them that are to be scored."""
     from equipoise.attributes import read_attributes
 
-    sets = read_attributes(attributes)
+    sets = read_attributes(path)
     unknown = [name for name in select if name not in sets]
     if unknown:
         raise click.BadParameter(
-            f"{attributes} has no attribute set {', '.join(unknown)}; it has {', '.join(sets)}",
-            param_hint="--attribute",
+            f"--attribute must be one of {', '.join(sets)}, the sets of {path}, got {unknown[0]}"
         )
-    return sets, list(select or sets)
+    return {name: sets[name] for name in select or sets}
 
 
-def _read_table(
-    nuggets: Path, attributes: Path, select: Sequence[str], patience: float, cluster: str | None
-) -> tuple[NuggetTable, AttributeSets]:
-    """A nugget table, and the attribute sets to score it by."""
+def _scored(
+    measure: str,
+    nuggets: NuggetTable,
+    place: str,
+    sets: Mapping[str, AttributeSet],
+    options: Mapping[str, Any],
+) -> Any:
+    """Score a nugget table, and count what it shows."""
+    from importlib import import_module
+
+    from equipoise.coverage import Seen
+
+    function = getattr(import_module(f"equipoise.measures.{measure}"), measure)
+    scores = function(nuggets, sets, **options)
+    relevant = nuggets.level > 0
+    n_read = int((relevant & (nuggets.end <= options["patience"])).sum())
+    n_served = len(set(nuggets.conversation[relevant].tolist()))
+    # A conversation without relevant nuggets is one that failed, not one that is missing.
+    scores.attrs["seen"] = [
+        Seen(place, "conversations", "a relevant nugget", n_served, len(nuggets.conversations)),
+        Seen(place, "relevant nuggets", "an end within the patience", n_read, int(relevant.sum())),
+    ]
+    return scores
+
+
+def _score_file(
+    measure: str, path: Path, sets: Mapping[str, AttributeSet], options: Mapping[str, Any]
+) -> Any:
+    """Score one file of nuggets; a task of a folder."""
     from equipoise.nuggets import read_nuggets
 
-    sets, names = _sets_to_score(attributes, select)
-    if cluster is not None:
-        raise click.UsageError(f"--cluster scores a folder of files; {nuggets} is one file")
-    # All sets of the file are its columns, also those that are not scored.
-    table = read_nuggets(nuggets, sets, names)
-    _show_seen(table, patience)
-    return table, {name: sets[name] for name in names}
+    return _scored(measure, read_nuggets(path, sets), str(path), sets, options)
 
 
-def _score_folder(
-    measure: Scorer,
+def _score_files(
+    measure: str,
     nuggets: Path,
-    attributes: Path,
-    select: Sequence[str],
-    output: Path | None,
-    options: dict[str, Any],
+    sets: Mapping[str, AttributeSet],
+    options: Mapping[str, Any],
     cluster: str | None,
-) -> None:
-    """Score a folder of nugget tables file by file, for together they may exceed the memory."""
-    refuse_conditions(f"{nuggets} is a folder, whose scores are never together")
-    sets, names = _sets_to_score(attributes, select)
-    if output is None:
-        raise click.UsageError(
-            f"{nuggets} is a folder of partitions; name a folder to make with --output"
-        )
-    from equipoise_cli import parquet_folders
+) -> Any:
+    """Score a file of nuggets, or those of a folder one by one; a conversation is in one file."""
+    import pandas as pd
 
-    with parquet_folders.cluster(cluster) as executor:
-        n_conversations = parquet_folders.score_parts(
-            nuggets, output, measure, sets, names, options, executor
-        )
-    click.echo(f"{n_conversations} conversations scored into {output}", err=True)
+    from equipoise.errors import refuse_twice
+    from equipoise_cli.cluster import cluster as connect
+    from equipoise_cli.cluster import run_each
 
-
-def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
-    """What adds the intervals of means, which a folder cannot have."""
-    if options["intervals"] and nuggets.is_dir():
-        raise click.UsageError(
-            f"{nuggets} is a folder, whose scores are never together: no --intervals"
-        )
-    return ends_of_means(options)
+    files = [nuggets]
+    if nuggets.is_dir():
+        files = sorted(path for path in nuggets.rglob("*") if path.suffix.lower() in _ENDINGS)
+        if not files:
+            raise click.UsageError(f"{nuggets} must have files {', '.join(_ENDINGS)}")
+    with connect(cluster) as executor:
+        tasks = [(measure, path, sets, options) for path in files]
+        tables = run_each(_score_file, tasks, executor, "file")
+    show_seen(*tables)
+    scores = pd.concat(tables, ignore_index=True)
+    if len(files) > 1:
+        key = ["run", "topic", "attribute", "measure"]
+        refuse_twice(scores, key, "two files have a conversation")
+    return scores
 
 
 @score.command(
@@ -161,7 +135,6 @@ def _ends(nuggets: Path, options: dict[str, Any]) -> Callable[[Any], Any]:
     declared=[Declared(GFRC), Declared(MEANS, needs="intervals")],
     epilog=samples("NUGGETS", "--attributes"),
 )
-@INTERVALS
 @_takes_conversations
 @fails_on_conditions
 def score_gfrc(
@@ -173,21 +146,15 @@ def score_gfrc(
     cluster: Any,
     **options: Any,
 ) -> Any:
-    """R, GF and GFRC of every conversation in NUGGETS.
+    """Score every conversation in NUGGETS by R, GF and GFRC.
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
     """
-    # Scores of a folder of nugget tables are a folder of the same layout.
-    kind = FOLDER if nuggets.is_dir() else SCORES
-    refuse_outputs({"-o": (output, kind)}, [nuggets, attributes], force=force)
-    from equipoise.measures.gfrc import gfrc
-
-    with_ends = _ends(nuggets, options)
-    if nuggets.is_dir():
-        _score_folder("gfrc", nuggets, attributes, select, output, options, cluster)
-        return None
-    table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
-    scores = with_ends(gfrc(table, sets, **options))
+    refuse_outputs({"-o": (output, SCORES)}, [nuggets, attributes], force=force)
+    with_ends = ends_of_means(options)
+    sets = _read_sets(attributes, select)
+    scores = _score_files("gfrc", nuggets, sets, options, cluster)
+    scores = with_ends(scores)
     write({output: scores})
     return scores
 
@@ -198,13 +165,10 @@ def score_gfrc(
     declared=[Declared(GFRC2), Declared(MEANS, needs="intervals")],
     epilog=samples("NUGGETS", "--attributes"),
 )
-@INTERVALS
 @_takes_conversations
 @click.option("--clusters", type=TARGET, help="CSV file for the user clusters.")
 @click.option(
-    "--factors",
-    type=TARGET,
-    help="CSV file for who leaves at a nugget, and what those have had.",
+    "--factors", type=TARGET, help="CSV file for who leaves at a nugget, and what they have had."
 )
 @click.option(
     "--compare", is_flag=True, help="Add R, GF and GFRC, with --gains, as gfrc2's Table 5 does."
@@ -222,46 +186,42 @@ def score_gfrc2(
     compare: bool,
     **options: Any,
 ) -> Any:
-    """EGNP, EGF and GFRC2 of every conversation in NUGGETS.
+    """Score every conversation in NUGGETS by EGNP, EGF and GFRC2.
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
     """
     outputs = {
-        "-o": (output, FOLDER if nuggets.is_dir() else SCORES),
+        "-o": (output, SCORES),
         "--clusters": (clusters, CLUSTERS),
         "--factors": (factors, FACTORS),
     }
     refuse_outputs(outputs, [nuggets, attributes], force=force)
+    with_ends = ends_of_means(options)
+    sets = _read_sets(attributes, select)
+    if not (clusters or factors or compare):
+        scores = with_ends(_score_files("gfrc2", nuggets, sets, options, cluster))
+        write({output: scores})
+        return scores
+    if nuggets.is_dir():
+        raise click.UsageError("a folder is scored without --clusters, --factors and --compare")
     import pandas as pd
 
-    from equipoise.measures import gfrc2 as measures
-    from equipoise.measures.gfrc import gfrc
+    from equipoise.measures import gfrc, gfrc2
+    from equipoise.nuggets import read_nuggets
 
-    if nuggets.is_dir() and (clusters is not None or factors is not None or compare):
-        raise click.UsageError(
-            f"{nuggets} is a folder, which is scored without --clusters, --factors and --compare"
-        )
-    with_ends = _ends(nuggets, options)
-    if nuggets.is_dir():
-        _score_folder("gfrc2", nuggets, attributes, select, output, options, cluster)
-        return None
-    table, sets = _read_table(nuggets, attributes, select, options["patience"], cluster)
-    scores = measures.gfrc2(table, sets, **options)
+    table = read_nuggets(nuggets, sets)
+    scores = _scored("gfrc2", table, str(nuggets), sets, options)
+    show_seen(scores)
     if compare:
-        # GFRC has no weight of the utility; the shares of the groups are GFRC2's rows already.
-        names = {choice.name for choice in options_of(gfrc)} - {"weights", "by_group"}
-        gfrc_options = {name: value for name, value in options.items() if name in names}
-        scores = pd.concat([scores, gfrc(table, sets, **gfrc_options)], ignore_index=True)
-    tables = {output: with_ends(scores)}
-    if clusters is not None or factors is not None:
-        # Both options are of scores, and not of the users who leave.
-        leaving_options = options.copy()
-        for name in ("unserved", "by_group"):
-            del leaving_options[name]
-        leaving = measures.user_clusters(table, sets, **leaving_options)
-        if clusters is not None:
-            tables[clusters] = leaving
-        if factors is not None:
-            tables[factors] = measures.factors(leaving)
+        shared = {name: options[name] for name in ("patience", "ordinal", "nominal", "gains")}
+        scores = pd.concat([scores, gfrc.gfrc(table, sets, **shared)], ignore_index=True)
+    scores = with_ends(scores)
+    tables: dict[Path | None, Any] = {output: scores}
+    del options["by_group"]  # it is of scores, and not of the users who leave
+    leaving = gfrc2.user_clusters(table, sets, **options)
+    if clusters:
+        tables[clusters] = leaving
+    if factors:
+        tables[factors] = gfrc2.factors(leaving)
     write(tables)
-    return tables[output]
+    return scores

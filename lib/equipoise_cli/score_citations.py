@@ -10,17 +10,17 @@ from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
 from equipoise_cli.score import score
-from equipoise_cli.shared import FILE, MAP, samples, takes_output, tells_what_was_seen, write
+from equipoise_cli.shared import FILE, MAP, samples, show_seen, takes_output, write
 
-ATTRIBUTION = "equipoise.measures.attribution"
+CITATIONS = "equipoise.measures.citations"
 
 
 @score.command(
     "citations",
     cls=DeclaredCommand,
     declared=[
-        Declared(f"{ATTRIBUTION}.citation_share", flags={"citation_style": "--citations"}),
-        Declared(f"{ATTRIBUTION}.citation_verdicts", only=("difference",)),
+        Declared(f"{CITATIONS}.citation_share", flags={"citation_style": "--citations"}),
+        Declared(f"{CITATIONS}.citation_verdicts", only=("difference",)),
     ],
     epilog=samples("FILE of LangChain", "FILE of RAGAS", "--sources"),
 )
@@ -52,15 +52,14 @@ def score_citations(
     difference: float,
     **options: Any,
 ) -> Any:
-    """Whether a source is cited more than its share of what was retrieved, and of what is relevant.
+    """Test whether a source is cited more than its share of the retrieved documents.
 
     A FILE has, in JSON Lines or one JSON list, answers with what was retrieved for them: of
     LangChain (answer, context), LlamaIndex (response, source_nodes), RAGAS (response,
-    retrieved_contexts), OpenAI (messages, context), TREC or ALCE, or with the fields of --map. The
-    numbers in an answer are those of its documents, from 1. There is a row per question, source and
+    retrieved_contexts), OpenAI (messages, context), TREC, or with the fields of --map. The numbers
+    in an answer are those of its documents, from 1. There is one row per question, source and
     measure; the means over questions, with intervals, have an empty topic. The last lines, on
-    standard error, say of each source whether its interval decides it, and else how many questions
-    would.
+    standard error, say of each source what its interval decides, or how many questions would.
     """
     if source_key and sources is not None:
         raise click.UsageError("--source-key and --sources both name sources: give one")
@@ -68,9 +67,9 @@ def score_citations(
 
     inputs = [*paths(answers), qrels, sources]
     refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
-    from equipoise.measures.attribution import citation_share, citation_verdicts
-    from equipoise.problems import plain
-    from equipoise_cli.loaders.answer_sources import read_answers_with_sources
+    from equipoise.errors import plain
+    from equipoise.measures.citations import citation_share, citation_verdicts
+    from equipoise_cli.loaders.rag_answers import read_answers_with_sources
 
     table = read_answers_with_sources(
         answers, qrels=qrels, fields=fields, source_key=source_key, sources=sources
@@ -79,8 +78,8 @@ def score_citations(
     if table["mode"].nunique() > 1:
         # The same question is answered in each mode.
         by = (*by, "mode")
-    with tells_what_was_seen(options["least_seen"]):
-        scores = citation_share(table, by, run=run_name(answers), **options)
+    scores = citation_share(table, by, run=run_name(answers), **options)
+    show_seen(scores)
     write({output: scores})
     # Said last, where a reader of the terminal looks first.
     sentences = citation_verdicts(scores, by, difference=difference, level=options["level"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +18,8 @@ from equipoise_cli.shared import (
     MEANS,
     ends_of_means,
     samples,
+    show_seen,
     takes_output,
-    tells_what_was_seen,
     write,
 )
 
@@ -74,51 +72,51 @@ def score_crbo(
     order: Any,
     **options: Any,
 ) -> Any:
-    """CRBO of runs on a collection and on its counterfactual.
+    """Score CRBO of runs on a collection and on its counterfactual.
 
-    There is a row per topic; their means have an empty topic.
+    There is one row per topic; the means over topics have an empty topic.
     """
     # Neither run of a pair may be written over.
-    files = list(chain.from_iterable(pairs))
-    refuse_outputs({"-o": (output, SCORES)}, [*files, ids], force=force)
+    refuse_outputs(
+        {"-o": (output, SCORES)}, [*(path for pair in pairs for path in pair), ids], force=force
+    )
     import pandas as pd
 
     from equipoise.coverage import judge
     from equipoise.loaders.trec import read_run, run_names
     from equipoise.measures.rank_overlap import crbo
-    from equipoise.problems import together
-    from equipoise_cli.loaders.held_files import read_document_ids
+    from equipoise_cli.loaders.held_files import read_mapping
 
     if ids is not None and suffix:
         raise click.UsageError("--ids and --suffix both say which document is which: give one")
-    names = run_names([original for original, _ in pairs])
     original_of: dict[str, str] = {}
+    if ids is not None:
+        original_of = read_mapping(ids, "counterfactual", "document")
     counterfactual_ids: list[pd.Series] = []
 
     def original_ids(document: pd.Series) -> pd.Series:
         counterfactual_ids.append(document)
         if not original_of:
             return document.str.removesuffix(suffix)
-        # A document of the counterfactual collection may be one of the original, as it was.
+        # A document of the counterfactual collection may be an unchanged one of the original.
         return document.map(original_of).fillna(document)
 
-    reads: list[Any] = []
-    if ids is not None:
-        reads.append(lambda: original_of.update(read_document_ids(ids)))
+    originals, counterfactuals = [], []
+    names = run_names([original for original, _ in pairs])
     for name, (before, after) in zip(names, pairs, strict=True):
-        # Both runs of a system have its name, so that they are compared; ties are broken by the
-        # same ids in both.
-        reads.append(partial(read_run, before, name, order=order))
-        reads.append(partial(read_run, after, name, order=order, rename=original_ids))
-    runs = [table for table in together(reads) if table is not None]
-    original = pd.concat(runs[0::2], ignore_index=True)
-    counterfactual = pd.concat(runs[1::2], ignore_index=True)
+        # Both runs of a system get its name; ties are broken by the same ids in both.
+        originals.append(read_run(before, name, order=order))
+        counterfactuals.append(read_run(after, name, order=order, rename=original_ids))
     with_ends = ends_of_means(options)
-    with tells_what_was_seen(options["least_seen"]):
-        if ids is not None or suffix:
-            judge([_renamed_seen(pd.concat(counterfactual_ids), suffix, ids, original_of)])
-        table = crbo(original, counterfactual, **options)
-    scores = with_ends(table)
+    if ids is not None or suffix:
+        judge([_renamed_seen(pd.concat(counterfactual_ids), suffix, ids, original_of)])
+    scores = crbo(
+        pd.concat(originals, ignore_index=True),
+        pd.concat(counterfactuals, ignore_index=True),
+        **options,
+    )
+    show_seen(scores)
+    scores = with_ends(scores)
     write({output: scores})
     return scores
 
@@ -147,5 +145,4 @@ def _renamed_seen(
         len(distinct),
         first(distinct[~is_renamed]),
         ids_of_map,
-        asked=False,  # most documents may be the same in both collections
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ class _FieldPaths(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "paths"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from equipoise_cli.loaders.answer_frameworks import read_fields
+        from equipoise_cli.loaders.rag_answers import read_fields
 
         try:
             if value:
@@ -93,33 +92,8 @@ SAMPLES = {
         '"retrieved_context_ids": ["d7"], "reference_contexts": ["Wales"]}',
     ),
     "--sources": ("document,source", "d7,bbc.co.uk"),
-    "FILES, annotated": (
-        "##### T1 bing",
-        "### U1",
-        "Please list films.",
-        "### S1 o",
-        "Tenet (2020): https://www.imdb.com/title/tt6723592/",
-        "#L2",
-        "#SIZE: (0,1)",
-        "#KIND: (1,0)",
-    ),
-    "FILES": (
-        '{"messages": [{"role": "user", "content": "Films?"}, '
-        '{"role": "assistant", "content": "Tenet"}]}',
-        '{"messages": [{"role": "user", "content": "Books?"}, '
-        '{"role": "assistant", "content": "Emma"}]}',
-    ),
-    "FILES of FairWeb": (
-        "<R112>",
-        "U:Please list films.",
-        "S:Tenet https://www.imdb.com/title/tt6723592/",
-        "</R112>",
-    ),
     "SCORES": ("run,topic,attribute,measure,value", "bm25,q1,,ERR,0.75"),
-    "TREE": ("run,topic,node,parent,probability,words", "bing,T1,n1,,1,120"),
-    "NUGGETS of a tree": ("run,topic,node,start,end,level,SIZE", "bing,T1,n1,33,35,2,0 1"),
     "--labels": ("label,level,SIZE", "a big film,2,large"),
-    "--run over inputs": ("31-0_1 Q0 d7 1 12.5 bm25", "31-0_2 Q0 d2 1 11.9 bm25"),
     "--qrels of utterances": ("31_1 0 d7 2", "31_2 0 d2 0"),
     "--topics of a track": (
         '[{"number": 31, "turn": [{"number": 1, "raw_utterance": "What is throat cancer?"},',
@@ -128,12 +102,6 @@ SAMPLES = {
     ),
     "--classes": ("query,class", "31_1,SE", "31_2,FT", "31_3,SE"),
     "--dependencies": ("query,depends_on", "31_2,31_1"),
-    "RECORDS": (
-        '{"record": "settings", "rounds": 1, "topics": [{"topic": "T1", "kind": "movies"}]}',
-        '{"record": "turn", "trial": 1, "topic": "T1", "turn": 1, "user": "Films?", '
-        '"system": "Tenet", "outcome": "o", "breakdown": false, "finish": "stop"}',
-    ),
-    "--known": ("topic,name,url", "T1,Tenet,https://www.imdb.com/title/tt6723592/"),
     "--config, the rest as in data/studies/CHAPTER": ("stands_for: replica", "record: my_record"),
     "--topics": (
         "topic,type,request,format,site",
@@ -195,7 +163,7 @@ def write(tables: Mapping[Path | None, Any]) -> None:
 
 def print_text(text: str) -> None:
     """Write a text to the standard output, all of it, or raise an OSError."""
-    from equipoise.problems import plain
+    from equipoise.errors import plain
 
     if sys.stdout is None:
         raise OSError(errno.EBADF, "closed")
@@ -204,17 +172,14 @@ def print_text(text: str) -> None:
     sys.stdout.flush()
 
 
-@contextmanager
-def tells_what_was_seen(least_share: float) -> Iterator[list[Any]]:
-    """Say on standard error what the measures within saw, and judge it."""
-    from equipoise import coverage
-    from equipoise.problems import plain
+def show_seen(*tables: Any) -> None:
+    """Show on standard error what the measures could use of their input."""
+    from equipoise.coverage import summaries
+    from equipoise.errors import plain
 
-    with coverage.gathered() as coverages:
-        yield coverages
-    for line in coverage.summaries(coverages):
+    seen = [count for table in tables for count in table.attrs.pop("seen")]
+    for line in summaries(seen):
         click.echo(f"seen: {plain(line)}", err=True)
-    coverage.judge(coverages, least_share)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

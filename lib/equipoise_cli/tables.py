@@ -1,18 +1,18 @@
-"""Tables and figures as a command gives them: text, CSV, LaTeX, Markdown or HTML; SVG or PNG."""
+"""Tables and figures of a command: text, CSV, LaTeX, Markdown or HTML; SVG, PNG or PDF."""
 
 from __future__ import annotations
 
+import html
 import io
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import click
-
-if TYPE_CHECKING:
-    from equipoise_compendium.shown import Cell
 
 FIGURES = (".svg", ".png", ".pdf")
 
@@ -20,23 +20,23 @@ _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-}
-_TO_LATEX = str.maketrans(_LATEX)
+} | {letter: f"\\{letter}" for letter in "&%$#_{}"}
+
+
+class Marked(NamedTuple):
+    """A number in a table, bold where it is the best, with letters for significance."""
+
+    text: str
+    mark: str = ""
+    best: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a command: what its title says, and its rows.
+    """A table of a command.
 
-    ``rows``: a DataFrame, whose cells may be `Cell`. ``tidy``: the same as numbers, for CSV, where
-    they are. ``label``: by which LaTeX refers to it.
+    ``rows``: a DataFrame, whose cells may be `Marked`. ``label``: of LaTeX. ``tidy``: the same as
+    numbers, for CSV, where they differ from the rows.
     """
 
     title: str
@@ -45,169 +45,119 @@ class Table:
     tidy: Any = None
 
 
-def _cell(value: Any, column: str) -> Cell:
-    """A value as it is shown: numbers at four digits, NaN as nothing."""
-    from equipoise_compendium.shown import Cell
+def _plain(text: str) -> str:
+    from equipoise.errors import plain
 
-    if isinstance(value, Cell):
-        return value
-    if not isinstance(value, float):
-        return Cell(str(value))
-    if math.isnan(value):
-        return Cell("", number=True)
-    # A p that is not 0 is not shown as 0.
-    if column.startswith("p") and 0 <= value < 0.00005:
-        return Cell("< 0.0001", number=True)
-    return Cell(f"{value:.4f}", number=True)
+    return plain(text)
 
 
-def _rows(table: Any) -> list[list[Cell]]:
-    """The cells of each row, as they are shown."""
-    rows = []
-    for values in table.itertuples(index=False):
-        cells = zip(values, table.columns, strict=True)
-        rows.append([_cell(value, column) for value, column in cells])
-    return rows
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", html.escape(text, quote=False))
 
 
-def _is_number(table: Any) -> list[bool]:
-    """Whether each column holds numbers."""
-    are_numbers = []
-    for name, dtype in table.dtypes.items():
-        values = table[name]
-        # Marked numbers are objects, of which each says that it is a number.
-        is_marked = len(values) > 0 and getattr(values.iloc[0], "number", False)
-        are_numbers.append(is_marked or getattr(dtype, "kind", "") in "if")
-    return are_numbers
+def _latex(text: str) -> str:
+    return text.translate(str.maketrans(_LATEX))
 
 
-def _column_as_text(cells: list[Cell], header: str, is_number: bool) -> list[str]:
-    """The lines of a column: numbers to the right, marks in a column of their own behind them."""
-    from equipoise.problems import plain
-
-    # Escaped before they are measured, or a control character would shift its line.
-    texts = [plain(cell.text) + ("*" if cell.best else "") for cell in cells]
-    if any(cell.best for cell in cells):
-        texts = [text if cell.best else f"{text} " for text, cell in zip(texts, cells, strict=True)]
-    width = max(map(len, texts), default=0)
-    adjust = str.rjust if is_number else str.ljust
-    lines = []
-    mark_width = max((len(cell.mark) for cell in cells), default=0)
-    for text, cell in zip(texts, cells, strict=True):
-        line = adjust(text, width)
-        if mark_width:
-            line += f" {cell.mark:<{mark_width}}"
-        lines.append(line)
-    lines = [plain(header), *lines]
-    width = max(map(len, lines))
-    return [adjust(line, width) for line in lines]
+_FORMS: dict[str, tuple[Callable[[str], str], str, str]] = {
+    "table": (_plain, "{}*", " {}"),
+    "latex": (_latex, r"\textbf{{{}}}", "$^{{{}}}$"),
+    "markdown": (_markdown, "**{}**", "<sup>{}</sup>"),
+    "html": (html.escape, "<b>{}</b>", "<sup>{}</sup>"),
+}
+"""By form: how texts are escaped, what is best, and letters for significance."""
+FORMATS = [*_FORMS, "csv"]
 
 
-def as_text(table: Table) -> str:
-    """Columns side by side, numbers to the right; * is the best."""
-    columns = []
-    names = list(map(str, table.rows.columns))
-    are_numbers = _is_number(table.rows)
-    cells_of_columns = list(zip(*_rows(table.rows), strict=True)) or [()] * len(names)
-    for cells, name, is_number in zip(cells_of_columns, names, are_numbers, strict=True):
-        columns.append(_column_as_text(list(cells), name, is_number))
-    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    return f"{table.title}\n\n" + "\n".join(lines) + "\n"
+def _cell(value: Any, column: str, form: str) -> str:
+    """Return a value as text: numbers with four digits, NaN as nothing."""
+    escape, best, mark = _FORMS[form]
+    if not isinstance(value, Marked):
+        if not isinstance(value, float):
+            return escape(str(value))
+        text = "" if math.isnan(value) else f"{value:.4f}"
+        # A p that is not 0 is not shown as 0.
+        if column.startswith("p") and 0 <= value < 0.00005:
+            text = "< 0.0001"
+        return escape(text)
+    text = escape(value.text)
+    if value.best:
+        text = best.format(text)
+    elif form == "table":
+        text += " "  # under the star of others
+    return text + (mark.format(escape(value.mark)) if value.mark else "")
 
 
-def _latex_cell(cell: Cell) -> str:
-    text = cell.text.translate(_TO_LATEX)
-    if cell.best:
-        text = f"\\textbf{{{text}}}"
-    return f"{text}$^{{{cell.mark.translate(_TO_LATEX)}}}$" if cell.mark else text
-
-
-def as_latex(table: Table) -> str:
-    """A LaTeX table with the rules of booktabs, a caption and a label; every cell is escaped."""
-    import jinja2  # noqa: F401 - pandas says less plainly that it is missing
+def as_text(table: Table, form: str) -> str:
+    """Return a table in a form, under its title; every cell is escaped."""
     import pandas as pd
 
-    texts = []
-    for cells in _rows(table.rows):
-        texts.append([_latex_cell(cell) for cell in cells])
-    columns = [str(name).translate(_TO_LATEX) for name in table.rows.columns]
-    styler = pd.DataFrame(texts, columns=columns).style.hide(axis="index")
-    alignment = "".join("r" if is_number else "l" for is_number in _is_number(table.rows))
-    text = styler.to_latex(
-        column_format=alignment,
-        hrules=True,
-        caption=table.title.translate(_TO_LATEX),
-        label=table.label,
-        position="t",
+    if form == "csv":
+        from equipoise_compendium.writing import write_csv
+
+        text = io.StringIO()
+        write_csv(table.rows if table.tidy is None else table.tidy, text)
+        return text.getvalue()
+    escape = _FORMS[form][0]
+    title = escape(table.title)
+    rows = table.rows
+    cells = pd.DataFrame(
+        {
+            place: [_cell(value, str(name), form) for value in rows.iloc[:, place]]
+            for place, name in enumerate(rows.columns)
+        },
+        index=rows.index,
+    ).set_axis([escape(str(name)) for name in rows.columns], axis=1)
+    if form == "table":
+        return f"{title}\n\n{cells.to_string(index=False)}\n"
+    if form == "markdown":
+        lines = [list(cells.columns), ["---"] * len(cells.columns), *cells.to_numpy().tolist()]
+        return f"**{title}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    styler = cells.style.hide(axis="index").set_caption(title)
+    if form == "html":
+        return str(styler.to_html(uuid="scores", cell_ids=False))
+    alignment = "".join(
+        "r" if len(values) and isinstance(values.iloc[0], (Number, Marked)) else "l"
+        for _, values in rows.items()
     )
-    # The title stands before it as it is, for who looks for it.
-    return f"% {' '.join(table.title.split())}\n{text}"
-
-
-def as_markdown(table: Table) -> str:
-    """A Markdown table under its title; every cell is escaped."""
-    from equipoise_compendium.shown import markdown_cell, markdown_table
-
-    header = f"**{markdown_cell(table.title)}**\n\n"
-    return header + markdown_table(list(table.rows.columns), _rows(table.rows))
-
-
-def as_html(table: Table) -> str:
-    """An HTML table with its title as the caption; every cell is escaped."""
-    from equipoise_compendium.shown import html_table
-
-    return html_table(table.title, list(table.rows.columns), _rows(table.rows)) + "\n"
-
-
-def as_csv(table: Table) -> str:
-    """CSV at 12 digits."""
-    from equipoise_compendium.writing import write_csv
-
-    text = io.StringIO()
-    write_csv(table.rows if table.tidy is None else table.tidy, text)
-    return text.getvalue()
-
-
-FORMATS = {
-    "table": as_text,
-    "csv": as_csv,
-    "latex": as_latex,
-    "markdown": as_markdown,
-    "html": as_html,
-}
+    return str(
+        styler.to_latex(column_format=alignment, hrules=True, label=table.label, position="t")
+    )
 
 
 def together(tables: Sequence[Table], form: str) -> str:
-    """Tables one below the other under their titles."""
+    """Return tables one below the other."""
     if form == "csv" and len(tables) > 1:
         titles = ", ".join(table.title for table in tables)
-        raise ValueError(f"a CSV file holds one table: choose one of {titles} with --show")
-    return "\n".join(FORMATS[form](table) for table in tables)
+        raise ValueError(f"a CSV file has one table: choose one of {titles} with --show")
+    return "\n".join(as_text(table, form) for table in tables)
+
+
+# --- figures --------------------------------------------------------------------------------------
 
 
 def check_figure(path: Path | None, *, alone: bool = True) -> None:
-    """Refuse a figure of another kind than can be drawn, and any where matplotlib is missing.
+    """Reject a figure of another kind than can be drawn, and any where matplotlib is missing.
 
-    ``alone``: what is computed is lost without the figure; else it is shown, and the figure is
-    missed at the end.
+    ``alone``: the command has no other output, so that matplotlib must be there before it starts.
     """
     if path is None:
         return
     if path.suffix.lower() not in FIGURES:
-        raise click.BadParameter(f"a figure is a file {', '.join(FIGURES)}; found {path}")
+        raise click.BadParameter(f"a figure is a file {', '.join(FIGURES)}; got {path}")
     if alone:
         need_matplotlib()
 
 
 def need_matplotlib() -> None:
-    """Raise a ModuleNotFoundError where figures cannot be drawn, before anything is computed."""
+    """Raise ModuleNotFoundError where figures cannot be drawn, before anything is computed."""
     import matplotlib as mpl
 
     mpl.use("Agg")
 
 
 def axes(*grid: int, **options: Any) -> Any:
-    """A figure and its axes, in the style of all figures, off screen."""
+    """Return a figure and its axes, in the style of all figures, off screen."""
     need_matplotlib()
     from matplotlib import pyplot as plt
 
@@ -218,10 +168,7 @@ def axes(*grid: int, **options: Any) -> Any:
 
 
 def drawn(ax: Any, path: Path, title: str) -> bytes:
-    """The figure of some axes as the bytes of a file, of the kind that its ending says.
-
-    They are the same at every run.
-    """
+    """Return the figure of some axes as the bytes of a file, of the kind of its suffix."""
     from equipoise_compendium.plots import rendered
 
     return rendered(ax.get_figure(root=True), path.suffix.lower().lstrip("."), title)

@@ -1,4 +1,4 @@
-"""What the papers print, cell by cell, and our tables beside it, at the printed precision."""
+"""The published tables, and the comparison of our tables with them at the published precision."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.tables import read_columns, read_text_table
 from equipoise_compendium.writing import CSV_DIGITS
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
@@ -22,7 +23,34 @@ _PRINTED_NUMBER = re.compile(
 )
 
 
-# --- what is printed ------------------------------------------------------------------------------
+# --- the published tables -------------------------------------------------------------------------
+
+
+def read_text_table(path: Path) -> pd.DataFrame:
+    """Read a CSV file with every field as text."""
+    place = path.relative_to(project.root()) if path.is_relative_to(project.root()) else path
+    try:
+        # Without an index column a row that is too long is an error, not a shift.
+        table = pd.read_csv(
+            path, dtype=str, keep_default_na=False, index_col=False, encoding="utf-8-sig"
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"{place}: must be a table in CSV and UTF-8: {error}") from None
+    is_short = table.isna().any(axis=1)
+    if is_short.any():
+        line = int(is_short.to_numpy().argmax()) + 2
+        raise ValueError(f"{place}, line {line}: must have as many fields as the header")
+    return table
+
+
+def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Read a CSV file that must have exactly these columns, in their order."""
+    table = read_text_table(path)
+    if set(table.columns) != set(columns):
+        raise ValueError(
+            f"{path.name}: columns must be {', '.join(columns)}, got {', '.join(table.columns)}"
+        )
+    return table[list(columns)]
 
 
 def artefacts() -> pd.DataFrame:
@@ -97,7 +125,7 @@ def raw(value: object) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """A cell that is not what the paper prints.
+    """A cell that differs from the published one.
 
     ``row`` joins the values of the key columns by spaces. ``ours`` is at full precision, empty
     where there is no value; ``reason`` is that of the paper's ``explanations.csv``, empty where
@@ -114,57 +142,38 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our table beside a printed one: the rows and columns of the printed table, in its order.
+    """Our table and a published one: the rows and columns of the published one, in its order.
 
-    Both are indexed by the labels of the rows. ``cells`` counts the printed cells that were
-    compared, and ``largest`` is the largest absolute difference between a printed and a computed
-    number, None where no number was compared.
+    Both are indexed by the labels of the rows. ``cells`` counts the published cells that were
+    compared, and ``largest`` is the largest absolute difference between a published and a computed
+    number, None where no number was compared. ``asked`` are the arguments of `compare`.
     """
 
-    against: str
     ours: pd.DataFrame
     printed: pd.DataFrame
     cells: int
     differences: tuple[Difference, ...]
     largest: float | None
+    asked: Mapping[str, Any]
 
 
 def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """A table indexed by the values of its key columns, joined by spaces, or by row numbers."""
-    if not keys:
-        return table.set_axis(pd.Index([str(number) for number in range(len(table))]))
-    labels = []
-    for row in table[list(keys)].itertuples(index=False):
-        labels.append(" ".join(map(raw, row)))
-    return table.set_axis(pd.Index(labels))
-
-
-def _chosen(
-    against: str,
-    keys: Sequence[str],
-    columns: Sequence[str] | None,
-    where: Mapping[str, str],
-) -> pd.DataFrame:
-    """The rows and columns of a printed table that are compared."""
-    printed = printed_table(against)
-    for column, text in where.items():
-        printed = printed[printed[column] == text]
-    if printed.empty:
-        raise ValueError(f"{against} prints no row where {dict(where)}")
-    if columns is not None:
-        printed = printed[[*keys, *columns]]
-    return printed
+    """Index a table by the values of its key columns, joined by spaces, or by row numbers."""
+    labels = [str(number) for number in range(len(table))]
+    if keys:
+        rows = table[list(keys)].itertuples(index=False)
+        labels = [" ".join(map(raw, row)) for row in rows]
+    return table.set_axis(pd.Index(labels, dtype=object))
 
 
 def _reasons(against: str) -> dict[tuple[str, str], tuple[str, bool]]:
-    """The reasons in the paper's ``explanations.csv``, by row and column, and which are proved."""
-    paper = against.partition("/")[0]
-    path = project.data("published", paper, "explanations.csv")
+    """Read the reasons in the paper's ``explanations.csv``, by row and column, if proved or not."""
+    path = project.data("published", against.partition("/")[0], "explanations.csv")
     table = read_columns(path, ["artefact", "row", "column", "reason", "proved"])
     reasons = {}
     for cell in table[table["artefact"] == against].itertuples():
         if cell.proved not in ("yes", "no"):
-            raise ValueError(f"{path}: {against}, {cell.row}, {cell.column}: proved is yes or no")
+            raise ValueError(f"{path.name}: {against}, {cell.row}: proved must be yes or no")
         reasons[str(cell.row), str(cell.column)] = str(cell.reason), cell.proved == "yes"
     return reasons
 
@@ -177,19 +186,32 @@ def compare(
     where: Mapping[str, str] | None = None,
     tolerance: float | Mapping[str, float] = 0.0,
 ) -> Comparison:
-    """Hold a table against a printed one, cell by cell, at the printed precision.
+    """Compare a table with a published one, cell by cell, at the published precision.
 
-    A number agrees if it lies within half a unit of the last printed place; a whole number or a
-    fraction agrees only with the same number; marks of significance behind a number are not
+    A number agrees if it is within half a unit of the last published digit; a whole number or a
+    fraction agrees only with the same number; marks of significance after a number are not
     compared; other text must be the same. Cells that the paper leaves empty are not compared.
 
-    ``ours`` has at least the columns and rows of the printed table ``against``, such as
-    ``anscombe/table-1``; ``keys`` identify a row in both. ``columns`` are the printed columns, and
-    ``where`` says by a column's text which are the printed rows, to compare where the others cannot
-    be computed or are what ours was computed from. ``tolerance`` is added to the precision of a
-    printed number; one for each column, or the same for all.
+    ``ours`` has at least the columns and rows of the published table ``against``, such as
+    ``anscombe/table-1``; ``keys`` identify a row in both. ``columns`` are the published columns,
+    and ``where`` gives by a column's text the published rows, to compare where the others cannot be
+    computed or are what ours was computed from. ``tolerance`` is added to the precision of a
+    published number; one per column, or the same for all.
     """
-    printed = _chosen(against, keys, columns, where or {})
+    asked = {
+        "against": against,
+        "keys": list(keys),
+        "columns": columns,
+        "where": where,
+        "tolerance": tolerance,
+    }
+    printed = printed_table(against)
+    for column, text in (where or {}).items():
+        printed = printed[printed[column] == text]
+    if printed.empty:
+        raise ValueError(f"{against}: no published row where {where}")
+    if columns is not None:
+        printed = printed[[*keys, *columns]]
     missing = [column for column in printed.columns if column not in ours.columns]
     if missing:
         raise ValueError(
@@ -208,21 +230,17 @@ def compare(
     ours = ours.loc[printed.index, printed.columns]
 
     reasons = _reasons(against)
-    compared_cells = 0
-    largest: float | None = None
-    differences = []
+    n_cells, largest, differences = 0, None, []
     for column in printed.columns.drop(list(keys)):
         allowed = tolerance.get(column, 0.0) if isinstance(tolerance, Mapping) else tolerance
         for label, text, value in zip(printed.index, printed[column], ours[column], strict=True):
             if text.strip() in EMPTY_CELLS:
                 continue
-            compared_cells += 1
-            parsed = Printed.parse(text)
-            number = as_number(value)
+            n_cells += 1
+            parsed, number = Printed.parse(text), as_number(value)
             if parsed.number is not None and number is not None:
                 largest = max(largest or 0.0, abs(number - parsed.number))
             if not parsed.agrees(value, text, allowed):
                 reason, is_proved = reasons.get((label, column), ("", False))
-                difference = Difference(label, column, text, raw(value), reason, is_proved)
-                differences.append(difference)
-    return Comparison(against, ours, printed, compared_cells, tuple(differences), largest)
+                differences.append(Difference(label, column, text, raw(value), reason, is_proved))
+    return Comparison(ours, printed, n_cells, tuple(differences), largest, asked)

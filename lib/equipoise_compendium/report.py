@@ -1,16 +1,15 @@
-"""The report of a notebook: tables and figures saved, and held against the printed ones.
+"""The report of a notebook: tables and figures saved, and compared with the published ones.
 
 A notebook opens one `Report`, gives it each table and figure under the artefact's name
-(``anscombe/table-1``) or a name of its own, and ends with `Report.finish`. What the paper prints
-lies in ``data/published``; cells are compared at the printed precision, and every cell that differs
-needs a reason in ``data/published/<paper>/explanations.csv``. Code, not the author, decides the
-status of an artefact and the verdict on a claim. A variant, made with other parameters than the
-paper's, is held against no paper: it stands beside the report made with the paper's.
+(``anscombe/table-1``) or a name of its own, and ends with `Report.finish`. The published numbers
+are in ``data/published``; cells are compared at the published precision, and every cell that
+differs needs a reason in ``data/published/<paper>/explanations.csv``. Code, not the author, decides
+the status of an artefact and the verdict on a claim. A variant, made with other than the default
+parameters, is compared with no paper but with the committed report.
 """
 
 from __future__ import annotations
 
-import html
 import os
 import re
 import shutil
@@ -39,17 +38,11 @@ from equipoise_compendium.printed import Comparison, artefacts, compare
 from equipoise_compendium.provenance import (
     REPORT_FOLDER_VARIABLE,
     VARIANT_VARIABLE,
-    direct_requirements,
-    loaded_modules,
-    loaded_versions,
     write_manifest,
 )
-from equipoise_compendium.settings import FILE, settings
 from equipoise_compendium.shown import (
     Shown,
     ShownFigure,
-    markdown_cell,
-    reason_lines,
     show_answer,
     show_claim,
     show_figure,
@@ -59,12 +52,11 @@ from equipoise_compendium.shown import (
     show_variant,
     show_words,
 )
-from equipoise_compendium.typed import unchecked
 from equipoise_compendium.words import plain
 from equipoise_compendium.writing import write_csv
 
 Basis = Literal["recomputed", "derived", "replica"]
-"""What an artefact was made from: the study's data, other printed numbers, other data."""
+"""What an artefact was made from: the study's data, other published numbers, other data."""
 DEFAULTS_ONLY = "The text describes the default parameters."
 """What a variant shows in place of prose, which people wrote for the default parameters."""
 
@@ -72,27 +64,20 @@ DEFAULTS_ONLY = "The text describes the default parameters."
 def _slug(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?", name):
         raise ValueError(
-            f"{name!r} is no name for a table or figure: "
-            "letters, digits, '.', '_', '-', at most one '/'"
+            f"{name!r} must be a name of letters, digits, '.', '_', '-' and at most one '/'"
         )
     return name.replace("/", "-")
-
-
-def _figure_of(drawn: Axes | Figure, name: str) -> Figure:
-    """The figure that axes belong to."""
-    figure = drawn.get_figure(root=True)
-    if figure is None:
-        raise ValueError(f"{name}: these axes belong to no figure")
-    return figure
 
 
 class Report:
     """The tables and figures of one notebook, saved and compared as they are made.
 
-    Under `equipoise build` it writes where the build says. In a notebook run by hand it writes to
-    ``reports/variants/by-hand/<notebook>``, and so never over the committed report. ``notebook`` is
-    its name, without ending. ``compared``: whether it is compared with what is printed though its
-    parameters are not the usual ones.
+    `equipoise build` names the folder. In a notebook run by hand it is
+    ``reports/variants/by-hand/<notebook>``, and so never the committed report. ``notebook`` is the
+    notebook's name, without ending. ``compared``: whether tables are compared with the published
+    ones although parameters are not the default ones. ``is_variant``: whether they are not; then
+    text, which people wrote for the default ones, is not asserted:
+    ``assert report.is_variant or difference > 0``.
     """
 
     def __init__(self, notebook: str, *, compared: bool = False) -> None:
@@ -103,23 +88,16 @@ class Report:
         else:
             self.folder = project.root() / "reports" / "variants" / "by-hand" / _slug(notebook)
             shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        for name in ("tables", "figures"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.is_variant = bool(os.environ.get(VARIANT_VARIABLE))
         self._variant = "" if compared else os.environ.get(VARIANT_VARIABLE, "")
         self._answer: list[str] = []
         self._known = artefacts()
         self._records: dict[str, dict[str, Any]] = {}
         # by artefact, which another notebook reports: claims of ours
         self._claims_beyond: dict[str, list[dict[str, Any]]] = {}
-        plots.use_style(_colours())
-
-    @property
-    def is_variant(self) -> bool:
-        """Whether the parameters are other than the usual ones; then text is not asserted.
-
-        A cell that makes a qualitative statement asserts it:
-        ``assert report.is_variant or difference > 0``.
-        """
-        return bool(self._variant)
+        plots.use_style()
 
     def table(
         self,
@@ -137,31 +115,28 @@ class Report:
         digits: int = 4,
         tolerance: float | Mapping[str, float] = 0.0,
     ) -> Shown:
-        """Save a table, show it, and hold it against the printed one where it is a paper's.
+        """Save a table, show it, and compare it with the published one where it is a paper's.
 
         ``name`` is the artefact (``anscombe/table-1``), or a name of the notebook's own. All of
-        ``ours`` is saved as CSV; shown are the rows and columns that the paper prints. ``keys`` are
-        the columns that identify a row, ``caption`` is by default the artefact's title, and
-        ``against`` its own printed table. ``columns`` are the printed ones to compare, and
-        ``where`` chooses the printed rows by a column's text, where the others cannot be computed
-        or are what ours was computed from. ``data`` says in words for the ledger what it was made
-        from, ``note`` what else its reader should know. ``digits`` are the decimals to show where
-        no printed precision is known. ``tolerance`` is how much farther from the printed number
-        than its precision a cell may lie.
+        ``ours`` is saved as CSV; the published rows and columns are shown. ``keys`` are the columns
+        that identify a row, ``caption`` is by default the artefact's title, and ``against`` its own
+        published table. ``columns`` are the published ones to compare, and ``where`` chooses the
+        published rows by a column's text, where the others cannot be computed or are what ours was
+        computed from. ``data`` states for the ledger what it was made from, ``note`` what else its
+        reader should know. ``digits`` are the decimals to show where no published precision is
+        known. ``tolerance`` is added to the published precision.
         """
         if against is None and name in self._known.index and basis != "replica":
             against = name
-        title = self._title(name, caption)
+        title, slug = self._title(name, caption), _slug(name)
         comparison = None
         if self._variant:
-            shown = show_variant(title, ours, self._published(name), self._variant, digits)
+            shown = show_variant(title, ours, self._committed(slug), self._variant, digits)
         else:
             if against is not None:
                 comparison = compare(ours, against, keys, columns, where, tolerance)
-                note = "; ".join(filter(None, [note, _unchecked_note(against)]))
-            shown = show_table(title, ours, comparison, digits)
-        files = [f"tables/{_slug(name)}.{kind}" for kind in ("csv", "md")]
-        (self.folder / "tables").mkdir(exist_ok=True)
+            shown = show_table(slug, title, ours, comparison, digits)
+        files = [f"tables/{slug}.{kind}" for kind in ("csv", "md")]
         write_csv(ours, self.folder / files[0], for_spreadsheets=True)
         (self.folder / files[1]).write_text(shown.formats["text/markdown"], encoding="utf-8")
         self._record(name, basis, data, note, files, comparison)
@@ -182,13 +157,12 @@ class Report:
         data: str = "",
         note: str = "",
     ) -> ShownFigure:
-        """Save a figure as SVG and PNG, close it, and save the ``values`` it shows as CSV.
+        """Save a figure as SVG, close it, and save the ``values`` it shows as CSV.
 
-        ``caption`` says what the figure shows, by default the artefact's title, and ``alt`` what is
-        to be seen in it, for those who cannot see it, by default the caption. ``narrow`` is the
-        figure for a phone, by default the same laid out anew by `plots.narrow`. The values are
-        compared with a printed table only if ``against`` names one; ``basis`` is "recomputed" where
-        the figure itself prints these numbers. The other parameters are those of `table`.
+        ``caption`` describes the figure, by default the artefact's title; ``alt`` is for readers
+        who cannot see it, by default the caption. The values are compared with a published table
+        only if ``against`` names one; ``basis`` is "recomputed" where the figure itself prints
+        these numbers. The other parameters are those of `table`.
         """
         comparison = None
         if against is not None:
@@ -196,30 +170,23 @@ class Report:
                 raise ValueError(f"{name}: to compare a figure, give its values")
             comparison = None if self._variant else compare(values, against, keys)
         elif basis == "recomputed" and name in self._known.index:
-            raise ValueError(
-                f"{name}: a figure without printed numbers to compare is derived or a replica"
-            )
-        figure = _figure_of(drawn, name)
+            raise ValueError(f"{name}: a figure without values to compare is derived or a replica")
+        figure = drawn.get_figure(root=True)
+        if figure is None:
+            raise ValueError(f"{name}: these axes belong to no figure")
         caption, slug = plain(self._title(name, caption)), _slug(name)
-        files = [f"figures/{slug}.{kind}" for kind in ("svg", "png")]
-        (self.folder / "figures").mkdir(exist_ok=True)
         alt = plain(alt or caption)
-        for file in files:
-            kind = file.rpartition(".")[2]
-            (self.folder / file).write_bytes(plots.rendered(figure, kind, alt, slug))
-        if narrow is None:
-            plots.narrow(figure)
-        narrow_figure = figure if narrow is None else _figure_of(narrow, name)
-        narrow_svg = plots.rendered(narrow_figure, "svg", alt, f"{slug}-narrow")
-        (self.folder / "figures" / f"{slug}{plots.NARROW_ENDING}").write_bytes(narrow_svg)
+        files = [f"figures/{slug}.svg"]
+        (self.folder / files[0]).write_bytes(plots.rendered(figure, "svg", alt, slug))
+        png = plots.rendered(figure, "png", alt, slug)
         plt.close(figure)
-        plt.close(narrow_figure)
+        if narrow is not None:
+            plt.close(narrow.get_figure(root=True))
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)
         self._record(name, basis, data, note, files, comparison)
-        svg_file, png_file = (self.folder / file for file in files[:2])
-        return show_figure(caption, svg_file.read_text("utf-8"), png_file.read_bytes(), alt)
+        return show_figure(slug, caption, png, alt)
 
     def words(
         self,
@@ -231,12 +198,12 @@ class Report:
         data: str = "",
         note: str = "",
     ) -> Shown:
-        """Show words as words, a prompt or a dialogue: who says it, and what; saved as Markdown.
+        """Show a prompt or a dialogue, who says what, and save it as Markdown.
 
         The parameters are those of `figure`.
         """
-        shown, file = show_words(self._title(name, caption), said), f"tables/{_slug(name)}.md"
-        (self.folder / "tables").mkdir(exist_ok=True)
+        slug = _slug(name)
+        shown, file = show_words(slug, self._title(name, caption), said), f"tables/{slug}.md"
         (self.folder / file).write_text(shown.formats["text/markdown"], encoding="utf-8")
         self._record(name, basis, data, note, [file], None)
         return shown
@@ -244,22 +211,19 @@ class Report:
     def claim(self, name: str, evidence: Evidence, data: str = "") -> Shown:
         """Judge a claim of ``data/published/<paper>/claims.csv`` by the evidence.
 
-        ``name`` is such as ``anscombe/same-line``. ``data`` says in words what the evidence was
-        computed on: `OWN_DATA`, `PRINTED_NUMBERS` (which a consistency claim has by itself), or a
-        stand-in. The artefact that it rests on has been reported, but that of a claim of ours may
-        be another notebook's. A variant judges nothing.
+        ``name`` is such as ``anscombe/same-line``. ``data`` states what the evidence was computed
+        on: `OWN_DATA`, `PRINTED_NUMBERS` (the default of a consistency check), or other data. The
+        artefact that it rests on has been reported, but that of a claim of ours may be another
+        notebook's. A variant judges nothing.
         """
         paper, _, claim = name.partition("/")
         record = judged(paper, claim, evidence, data)
         artefact = f"{paper}/{record['artefact']}"
         is_reported = artefact in self._records
         if not is_reported and record["kind"] != "beyond":
-            raise ValueError(
-                f"{artefact} has not been reported yet, so nothing can be claimed on it"
-            )
+            raise ValueError(f"{artefact} must be reported before a claim on it")
         if self._variant:
-            text = f"{record['statement']}: not judged with {self._variant}."
-            return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
+            return Shown.paragraph(f"{record['statement']}: not judged with {self._variant}.")
         if is_reported:
             self._records[artefact]["claims"].append(record)
         else:
@@ -267,10 +231,10 @@ class Report:
         return show_claim(record)
 
     def untestable(self, artefact: str, data: str = "") -> Shown:
-        """Judge the claims of an artefact that ``claims.csv`` calls not testable; one box for all.
+        """Judge the claims of an artefact that have a ``reason`` in ``claims.csv``; one box.
 
         ``artefact`` is such as ``anscombe/table-1``, and has been reported. ``data`` is by default
-        what the artefact was made from. The box lists the claims by their ``reason``.
+        what the artefact was made from. The box lists the claims by their reason.
         """
         paper, _, artefact_name = artefact.partition("/")
         claims = stated(paper)
@@ -289,12 +253,8 @@ class Report:
         return show_untestable(rows.to_dict("records"))
 
     def say(self, *sentences: str) -> Shown:
-        """Prose with computed values, as a paragraph; nothing in it is markup.
-
-        A variant shows one line in its place.
-        """
-        text = DEFAULTS_ONLY if self._variant else " ".join(sentences)
-        return Shown.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
+        """Show prose with computed values; nothing in it is markup. A variant shows one line."""
+        return Shown.paragraph(DEFAULTS_ONLY if self.is_variant else " ".join(sentences))
 
     def answer(self, *sentences: str) -> None:
         """Answer the notebook's question where it begins.
@@ -303,7 +263,7 @@ class Report:
         """
         from IPython.display import DisplayHandle
 
-        self._answer = [DEFAULTS_ONLY] if sentences and self._variant else list(sentences)
+        self._answer = [DEFAULTS_ONLY] if sentences and self.is_variant else list(sentences)
         # IPython has no types.
         handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]
         if sentences:
@@ -312,37 +272,31 @@ class Report:
             handle.display(show_answer(["It is computed below."]))
 
     def finish(self) -> Shown:
-        """Close the report: write its manifest, and sum up what agrees and what differs."""
-        versions = loaded_versions()
+        """Write the manifest, and list the artefacts with their status."""
         beyond = []
         for artefact, claims in self._claims_beyond.items():
             beyond.append({"artefact": artefact, "claims": claims})
+        records = list(self._records.values())
         manifest = {
             "notebook": self.notebook,
             "answer": self._answer,
-            "artefacts": list(self._records.values()),
+            "artefacts": records,
             "beyond": beyond,
-            "inputs": project.used_files(),
-            "sources": loaded_modules(),
-            "versions": versions,
         }
         write_manifest(self.folder, manifest)
-
-        rows, notes = [], []
+        rows = []
         for name, record in self._records.items():
-            label = self._label(name)
+            # the sentences of one artefact are of one paper
+            sentences = by_sentence([dict(claim, paper="") for claim in record["claims"]])
+            verdicts = Counter((each["verdict"], each["basis"]) for each in sentences)
             status = "variant" if self._variant else record["status"]
-            differing = len(record["differences"]) or ""
-            findings = _counted_findings(record["claims"])
-            rows.append([label, status, record["cells"] or "", differing, findings])
-            notes += [f"{label}: {line}" for line in reason_lines(record["differences"])]
-        direct = direct_requirements()
-        used = ", ".join(f"{name} {versions[name]}" for name in versions if name in direct)
-        return show_summary(rows, notes, used)
+            cells, differing = record["cells"] or "", len(record["differences"]) or ""
+            rows.append([self._label(name), status, cells, differing, in_words(verdicts)])
+        return show_summary(rows)
 
-    def _published(self, name: str) -> pd.DataFrame | None:
-        """The table of this name in the committed report."""
-        path = project.root() / "reports" / self.notebook / "tables" / f"{_slug(name)}.csv"
+    def _committed(self, slug: str) -> pd.DataFrame | None:
+        """Read the table of this name in the committed report."""
+        path = project.root() / "reports" / self.notebook / "tables" / f"{slug}.csv"
         return pd.read_csv(path) if path.is_file() else None
 
     def _title(self, name: str, caption: str) -> str:
@@ -363,55 +317,37 @@ class Report:
         files: list[str],
         comparison: Comparison | None,
     ) -> None:
+        """Keep for the manifest what the ledger says of an artefact."""
         if name not in self._known.index:
             if "/" in name:
                 raise ValueError(f"{name} is not in data/published/artefacts.csv")
             return
         if basis == "replica" and not data:
-            raise ValueError(f"{name}: a replica says which data it was made from")
-        differences = []
-        if comparison is not None:
-            differences = [asdict(difference) for difference in comparison.differences]
-        status: str = basis
-        if basis == "recomputed":
-            is_proved = all(difference["proved"] for difference in differences)
-            status = "exact"
-            if differences:
-                status = "explained" if is_proved else "differing"
-        elif basis == "derived" and comparison is None:
-            status = "illustration"
+            raise ValueError(f"{name}: a replica must name its data")
+        differences = comparison.differences if comparison is not None else ()
         self._records[name] = {
             "artefact": name,
-            "status": status,
+            "status": status_of(basis, comparison),
             "basis": basis,
             "data": data,
             "note": note,
             "files": files,
             "cells": comparison.cells if comparison else 0,
             "largest": comparison.largest if comparison else None,
-            "differences": differences,
+            "compared": comparison.asked if comparison else None,
+            "differences": [asdict(difference) for difference in differences],
             "claims": [],
         }
 
 
-def _unchecked_note(artefact: str) -> str:
-    """That a program read the printed cells, and no person has confirmed them; else empty."""
-    source = unchecked(artefact)
-    if not source:
-        return ""
-    return f"unchecked: the printed cells were read from {source} by a program, not by a person"
-
-
-def _colours() -> tuple[str, ...]:
-    """The colours of this compendium, if it has its own; then the report rests on them."""
-    colours = settings().colours
-    if colours:
-        project.noted(project.root() / FILE)
-    return colours
-
-
-def _counted_findings(claims: Sequence[Mapping[str, Any]]) -> str:
-    """How many findings have each verdict, in words."""
-    # by_sentence() tells sentences of two papers apart; here all are of one artefact
-    sentences = by_sentence([dict(claim, paper="") for claim in claims])
-    return in_words(Counter((sentence["verdict"], sentence["basis"]) for sentence in sentences))
+def status_of(basis: Basis, comparison: Comparison | None) -> str:
+    """Decide the status of an artefact."""
+    if basis == "derived" and comparison is None:
+        return "illustration"
+    if basis != "recomputed":
+        return basis
+    differences = comparison.differences if comparison is not None else ()
+    if not differences:
+        return "exact"
+    is_proved = all(difference.proved for difference in differences)
+    return "explained" if is_proved else "differing"

@@ -423,7 +423,7 @@ def carry_out(steps: Iterable[Step], say: Callable[[str], None]) -> list[Step]:
         except InputError as error:
             # An input error is reported as having changed nothing, which need not be so here.
             kept = "what was recorded before is kept"
-            raise ValueError("\n".join([f"{step.name}: {kept}", *error.told()])) from None
+            raise ValueError("\n".join([f"{step.name}: {kept}", str(error)])) from None
     for step in put_off:
         say(f"Left out: {step.name}")
         for lack in step.lacks:

@@ -16,9 +16,24 @@ from typing import Any
 
 from equipoise.files import GZIP, json_value, read_bytes
 from equipoise.problems import Problem, Problems, refused
-from equipoise_compendium.writing import lock
 
 Line = dict[str, Any]
+
+
+def lock(descriptor: int) -> bool | None:
+    """Lock an open file until it is closed; False if another process has locked it.
+
+    None where files cannot be locked.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ModuleNotFoundError, OSError):  # Windows, or a file system without locks
+        return None
+    return True
 
 
 def parted(path: Path | str) -> tuple[list[bytes], bytes]:

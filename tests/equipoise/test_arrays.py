@@ -1,10 +1,11 @@
 """Guards the sums along segments: against a loop, and their independence of the neighbours."""
 
 import numpy as np
+import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.arrays import cumulative_sums, ranks, starts
+from equipoise.arrays import cumulative_sums, places, ranks, starts, sums_by_case
 
 lengths = st.lists(st.integers(1, 9), max_size=12)
 
@@ -42,3 +43,19 @@ def test_a_segment_does_not_feel_its_neighbours() -> None:
 
 def test_a_long_segment() -> None:
     np.testing.assert_array_equal(cumulative_sums(np.ones(1000), [0]), np.arange(1, 1001))
+
+
+texts = st.text(st.sampled_from("ab\x00é"), max_size=3)
+
+
+@given(st.lists(texts, max_size=8), st.lists(texts, max_size=8, unique=True))
+def test_places_are_those_of_an_index(values: list[str], index: list[str]) -> None:
+    expected = [index.index(value) if value in index else -1 for value in values]
+    for dtype in ("str", "object"):
+        series = pd.Series(values, dtype=dtype)
+        assert places(series, pd.Index(index, dtype="str")).tolist() == expected
+
+
+def test_sums_of_cases() -> None:
+    assert sums_by_case([0, 2, 0], [1, 2, 0.5], 4).tolist() == [1.5, 0, 2, 0]
+    assert sums_by_case([], [], 2).dtype == np.float64

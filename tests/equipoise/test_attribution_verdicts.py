@@ -61,9 +61,9 @@ def test_an_interval_decides_or_says_how_many_questions_would() -> None:
 
 
 def test_nothing_is_decided_where_nothing_moved_or_one_question_answered() -> None:
-    assert "undecided; no score changed" in sentences([(1, 1)] * 5)[0]
+    assert "undecided; one question, or equal scores" in sentences([(1, 1)] * 5)[0]
     assert sentences([(1, 2)])[0].endswith(
-        "+100.0 points for Human, n = 1: undecided; one question has no interval"
+        "n = 1: undecided; one question, or equal scores, do not tell how many it takes"
     )
 
 

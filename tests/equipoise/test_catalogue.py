@@ -108,7 +108,7 @@ def test_the_command_prints_the_same() -> None:
         for part in (measure.name, measure.meaning, measure.formula, measure.range, measure.path):
             assert part in told.output
     assert "@inproceedings{sakai2021," in told.output
-    assert "short = 'length'  (length, cutoff)" in told.output
+    assert "nominal = 'jsd'  (jsd, nvd)" in called("measures", "GF and GFRC").output
     assert "GFRC2" not in told.output
     wrong = called("measures", "nothing")
     assert wrong.exit_code == 2

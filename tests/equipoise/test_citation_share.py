@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.measures.attribution import citation_share, citation_verdicts
-from equipoise.measures.attribution.citation_share import OVER_RELEVANT, OVER_RETRIEVED
+from equipoise.measures.citations import (
+    OVER_RELEVANT,
+    OVER_RETRIEVED,
+    citation_share,
+    citation_verdicts,
+)
 from equipoise.problems import InputError
 from equipoise.statistics import bootstrap_interval
 
@@ -54,7 +57,7 @@ def means_of(scores: pd.DataFrame) -> pd.DataFrame:
 @given(ANSWERS)
 def test_shares_are_those_of_the_definition(answers: list[Any]) -> None:
     if not any(cited for _, cited, _ in answers):
-        with pytest.raises(ValueError, match="none of the"):
+        with pytest.raises(ValueError, match="for none of"):
             citation_share(table_of(answers), resamples=9)
         return
     scores = citation_share(table_of(answers), resamples=9, least_seen=0)
@@ -154,13 +157,6 @@ def test_an_interval_that_touches_0_decides_nothing(low: float, high: float, ver
     assert f"n = 40: {verdict}" in sentence
 
 
-def test_more_shares_than_a_table_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[citation_share.__module__]
-    monkeypatch.setattr(module, "_MOST_CELLS", 119)
-    with pytest.raises(ValueError, match="2 sources of 60 answers make a table of 120 shares"):
-        citation_share(many(), resamples=9)
-
-
 def test_groups_are_scored_apart() -> None:
     first = many().assign(model="x")
     second = many().assign(model="y", answer="So [2][3]")
@@ -176,8 +172,8 @@ def test_groups_are_scored_apart() -> None:
     ("change", "told"),
     [
         ({"question": "q0"}, "question 'q0' is answered twice"),
-        ({"sources": [()] * 60}, "each with a source a document"),
-        ({"relevant": [(4,)] * 60}, "relevant: numbers from 1 to the number of documents"),
+        ({"sources": [()] * 60}, "at least one document for each answer"),
+        ({"relevant": [(4,)] * 60}, "relevant must number the documents"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(change: dict[str, Any], told: str) -> None:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from equipoise.measures.ranking_bias import count_terms, terms
+from equipoise.measures import ranking_bias as terms
+from equipoise.measures.ranking_bias import count_terms
 
 Tokens = Literal["space", "whitespace", "word"]
 WORDS: dict[Tokens, Callable[[str], list[str]]] = {

@@ -1,4 +1,4 @@
-"""Bias of a ranked list against plain forms of thesis Eqs. 4.1 to 4.14 and the public program."""
+"""Bias of a ranked list against plain forms of thesis Eqs. 4.1 to 4.13."""
 
 import math
 import warnings
@@ -12,12 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sklearn.preprocessing import normalize
 
 from equipoise.measures.ranking_bias import (
     TermGroups,
-    arb,
-    attention_weights,
     awrf,
     count_terms,
     fairr,
@@ -27,7 +24,6 @@ from equipoise.measures.ranking_bias import (
     nfairr,
     rbdf,
     score_ranking_bias,
-    share_alignment,
     ted,
     term_exposure,
     texfair,
@@ -117,17 +113,6 @@ def plain_texfair(
     return most - divergence * (plain_rbdf(texts, groups, k) if proportional else 1)
 
 
-def plain_arb(
-    texts: list[str], groups: Sequence[str], k: int
-) -> float:  # Rekabsaz and Schedl (2020), their log magnitude
-    lean = []
-    for text in texts[:k]:
-        m = plain_magnitudes(text, groups)
-        lean.append(math.log(m[1] + 1) - math.log(m[0] + 1))
-    running = [sum(lean[:x]) / x for x in range(1, len(lean) + 1)]
-    return sum(running) / len(running)
-
-
 text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
 ranking = st.lists(text, min_size=1, max_size=8)
 two_or_three = st.sampled_from(
@@ -140,7 +125,7 @@ def counted(
     texts: list[str], groups: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Magnitudes and lengths of one ranking, by the library."""
-    chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups], groups=groups)
+    chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups])
     counts = count_terms(((str(n), text) for n, text in enumerate(texts)), WORDS)
     return counts.magnitudes(chosen), counts.lengths
 
@@ -173,14 +158,6 @@ def test_nfairr_is_eqs_4_1_to_4_3(
     assert ours == pytest.approx(plain, abs=1e-12)
 
 
-@given(ranking, cutoffs)
-def test_arb_is_the_mean_of_the_running_means(texts: list[str], ks: list[int]) -> None:
-    magnitudes, _ = counted(texts, ("f", "m"))
-    assert arb(magnitudes, ks) == pytest.approx(
-        [plain_arb(texts, ("f", "m"), k) for k in ks], abs=1e-12
-    )
-
-
 @given(ranking, two_or_three, cutoffs)
 def test_term_exposure_summed_over_a_group_is_the_groups_exposure(
     texts: list[str], setting: Setting, ks: list[int]
@@ -189,23 +166,10 @@ def test_term_exposure_summed_over_a_group_is_the_groups_exposure(
     counts = count_terms(
         ((str(n), text) for n, text in enumerate(texts)), [t for t, g in PAIRS if g in groups]
     )
-    chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups], groups=groups)
+    chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups])
     of_terms = term_exposure(counts.counts.toarray(), counts.lengths, ks)
     of_groups = term_exposure(counts.magnitudes(chosen), counts.lengths, ks)
     assert of_terms @ chosen.membership == pytest.approx(of_groups)
-
-
-@given(ranking, two_or_three)
-def test_alignments_are_the_shares_of_each_document(texts: list[str], setting: Setting) -> None:
-    magnitudes, _ = counted(texts, setting[0])
-    of_all = share_alignment(np.stack([magnitudes, magnitudes[::-1]]))
-    assert of_all.shape == (2, *magnitudes.shape)
-    for row, counts in zip(of_all[0], magnitudes, strict=True):
-        total = counts.sum()
-        assert row.tolist() == [m / total if total else 1 / len(counts) for m in counts]
-    assert of_all[1].tolist() == of_all[0][::-1].tolist()
-    none = share_alignment(magnitudes, unrepresentative="none")
-    assert none.tolist() == normalize(magnitudes, norm="l1").tolist()
 
 
 # --- identities -----------------------------------------------------------------------------------
@@ -218,9 +182,6 @@ def test_doubling_the_text_of_every_document_changes_no_exposure_measure(
     groups, target = setting
     once, twice = counted(texts, groups), counted([f"{t} {t}" for t in texts], groups)
     assert texfair(*once, ks, target) == pytest.approx(texfair(*twice, ks, target))
-    assert awrf(share_alignment(once[0]), ks, target) == pytest.approx(
-        awrf(share_alignment(twice[0]), ks, target)
-    )
 
 
 @given(ranking, two_or_three, cutoffs)
@@ -252,31 +213,8 @@ def test_awrf_over_term_shares_of_the_length_is_ted_without_proportionality(
 ) -> None:
     """Eqs. 4.5 and 4.6 with the alignment tf / |d| and the L1 distance are Eqs. 4.9 and 4.10."""
     magnitudes, lengths = counted(texts, ("f", "m"))
-    ours = awrf(magnitudes / lengths[:, None], ks, undefined=0.0)
+    ours = np.nan_to_num(awrf(magnitudes / lengths[:, None], ks))
     assert ours == pytest.approx(ted(magnitudes, lengths, ks, proportional=False))
-
-
-@given(ranking, cutoffs)
-def test_the_base_of_the_logarithm_cancels_in_nfairr_but_not_in_fairr(
-    texts: list[str], ks: list[int]
-) -> None:
-    omega = neutrality(counted([*texts, "the rain"], ("f", "m"))[0])
-    two, e = (
-        nfairr(fairr(omega, ks, base=b), ideal_fairr(omega, ks, base=b)) for b in (2.0, math.e)
-    )
-    assert two == pytest.approx(e)
-    assert fairr([1.0], [1], base=math.e) == pytest.approx(1 / math.log(2))
-
-
-@given(ranking, st.permutations(["f", "m"]), cutoffs)
-def test_the_order_of_the_groups_only_turns_the_sign_of_arb(
-    texts: list[str], order: list[str], ks: list[int]
-) -> None:
-    magnitudes, lengths = counted(texts, ("f", "m"))
-    turned, _ = counted(texts, tuple(order))
-    assert ted(magnitudes, lengths, ks) == pytest.approx(ted(turned, lengths, ks))
-    sign = 1 if order == ["f", "m"] else -1
-    assert arb(magnitudes, ks) == pytest.approx(sign * arb(turned, ks))
 
 
 def test_figure_4_1_both_rankings_have_nfairr_zero_and_texfair_tells_them_apart() -> None:
@@ -313,36 +251,11 @@ def test_padded_lists_of_different_lengths_score_as_each_alone(
         assert ideal_fairr(omega, ks, present=present)[n] == pytest.approx(
             ideal_fairr(neutrality(alone[0]), ks)
         )
-        assert arb(magnitudes, ks, present=present)[n] == pytest.approx(arb(alone[0], ks))
-
-
-def test_a_short_list_can_be_measured_against_the_cut_off() -> None:
-    """Eq. 4.11 sums to k: with short="cutoff" the missing ranks count as not representative."""
-    full = 1 / np.log2(np.arange(1, 5) + 1)
-    assert rbdf([True, True], [4], short="cutoff") == pytest.approx(full[:2].sum() / full.sum())
-    assert rbdf([True, True], [4]) == pytest.approx(1)
-
-
-def test_an_empty_list_shows_no_bias() -> None:
-    assert texfair(np.empty((0, 2)), np.empty(0), [3]) == pytest.approx(1)
-    assert np.isnan(arb(np.empty((0, 2)), [3])).all()
 
 
 def test_a_zero_ideal_is_undefined_unless_a_value_is_chosen() -> None:
     assert np.isnan(nfairr([0.0], [0.0])).all()
     assert nfairr([0.0], [0.0], undefined=0.0) == pytest.approx(0)
-
-
-def test_awrf_takes_any_distance_and_attention() -> None:
-    alignment = [[1, 0, 0], [0, 1, 0]]
-    assert awrf(alignment, [2], distance="jsd", attention="uniform")[0] == pytest.approx(
-        1 - 0.809126, abs=1e-6
-    )
-    own = awrf(
-        alignment, [2], distance=lambda p, q: ((p - q) ** 2).sum(axis=-1), attention="uniform"
-    )
-    assert own[0] == pytest.approx(2 * (1 / 6) ** 2 + (1 / 3) ** 2)
-    assert attention_weights(3, "geometric", persistence=0.5).tolist() == [1, 0.5, 0.25]
 
 
 # --- counting -------------------------------------------------------------------------------------
@@ -391,38 +304,19 @@ def test_one_count_serves_several_term_lists() -> None:
         (lambda: count_terms([("1", "a")], []), "empty"),
         (lambda: count_terms([("1", "a"), ("1", "b")], ["a"]), "come twice, such as 1"),
         (lambda: count_terms([("1", "a")], ["a"], tokens=cast("Any", "letters")), "'letters'"),
-        (lambda: TermGroups.from_pairs([("he", "m")]), "two groups or more"),
-        (
-            lambda: TermGroups.from_pairs([("he", "m"), ("she", "f")], groups=["m", "f", "n"]),
-            "no representative term for n",
-        ),
-        (
-            lambda: TermGroups.from_pairs([("he", "m"), ("it", "n")], groups=["m", "f"]),
-            "not asked for: n",
-        ),
+        (lambda: TermGroups.from_pairs([("he", "m")]), "at least two groups"),
         (
             lambda: count_terms([("1", "a")], ["a"]).magnitudes(TermGroups.from_pairs(PAIRS)),
             "were not counted",
         ),
-        (lambda: neutrality([[-1, 2]]), "below zero"),
+        (lambda: neutrality([[-1, 2]]), "at least 0"),
         (lambda: neutrality([[1, 2]], threshold=-1), "threshold"),
-        (lambda: neutrality([[1, 2]], decimals=-1), "places"),
-        (lambda: neutrality([[1, 2]], [0, 0]), "with a sum above 0"),
-        (lambda: neutrality([[1, 2]], cast("Any", np.array([1e308, 1e308]))), "with a sum above 0"),
-        (lambda: neutrality([[1, 2]], decimals=16), "places"),
+        (lambda: neutrality([[1, 2]], [0, 0]), "a sum above 0"),
         (lambda: neutrality([[1, 2]], [0.5, 0.3, 0.2]), "2 groups"),
-        (lambda: fairr([1.0], [0]), "cut-offs"),
-        (lambda: fairr([1.0], []), "no cut-offs"),
-        (lambda: ideal_fairr([1.0], []), "no cut-offs"),
-        (lambda: fairr([1.0], cast("Any", [1.5])), "cut-offs"),
-        (lambda: fairr([1.0], [1], base=1.0), "base"),
+        (lambda: fairr([1.0], [0]), "cutoffs"),
         (lambda: fairr([1.0], [1], present=[True, True]), "present"),
         (lambda: ted([[1, 0]], [1, 1], [1]), "lengths"),
-        (lambda: rbdf([True], [1], short=cast("Any", "never")), "never"),
-        (lambda: arb([[1, 0]], [1], magnitude=cast("Any", "cube")), "cube"),
         (lambda: awrf([[1, 0]], [1], distance="miles"), "miles"),
-        (lambda: attention_weights(2, "geometric", persistence=0), "persistence"),
-        (lambda: share_alignment([[1, 0]], unrepresentative=cast("Any", "some")), "some"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], object], said: str) -> None:
@@ -474,7 +368,6 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(
         GENDER,
         cutoffs=[1, 5, 20],
         background=pool if kind == "table" else kind,
-        attribute="gender",
     )
     value: Any = table.set_index(["run", "topic", "measure"])["value"]
     for (run, topic), rows in runs.groupby(["run", "topic"]):
@@ -494,9 +387,6 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(
             assert value[run, topic, f"TED@{k}"] == pytest.approx(
                 1 - value[run, topic, f"TExFAIR@{k}"]
             )
-            assert value[run, topic, f"ARB@{k}"] == pytest.approx(
-                plain_arb(listed, ("f", "m"), k), abs=1e-9
-            )
     topics = table[table["topic"] != ""]
     means = topics.groupby(["run", "measure"])["value"].mean()
     assert value.xs("", level="topic").sort_index().to_numpy() == pytest.approx(
@@ -505,43 +395,12 @@ def test_the_table_is_the_transcription_for_every_run_topic_and_cut_off(
     assert list(table.columns) == ["run", "topic", "attribute", "measure", "value", "seen"]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_six_decimals_give_the_public_program_s_nfairr_through_its_file(seed: int) -> None:
-    """The program writes neutralities with "%f" and reads them again: nothing of that may show."""
-    documents, runs = random_collection(seed, documents=40)
-    pool = runs[runs["run"] == "run0"][["topic", "document"]]
-    kept = {
-        name: float("%f" % plain_neutrality(plain_magnitudes(text, ("f", "m")), (0.5, 0.5), 1))  # noqa: UP031
-        for name, text in documents
-    }
-    table = score_ranking_bias(
-        runs,
-        count_terms(documents, GENDER.terms),
-        GENDER,
-        cutoffs=[5, 20],
-        background=pool,
-        decimals=6,
-    )
-    value: Any = table.set_index(["run", "topic", "measure"])["value"]
-    for (run, topic), rows in runs.groupby(["run", "topic"]):
-        ideal = sorted(
-            (kept[name] for name in pool.loc[pool["topic"] == topic, "document"]), reverse=True
-        )
-        for k in (5, 20):
-            expected = plain_fairr([kept[name] for name in rows["document"]], k) / plain_fairr(
-                ideal, k
-            )
-            assert value[run, topic, f"NFaiRR@{k}"] == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_document_that_the_collection_lacks_counts_as_neutral_or_is_refused() -> None:
+def test_a_document_that_the_collection_lacks_counts_as_neutral() -> None:
     counts = count_terms([("d1", "he and him")], GENDER.terms)
     runs = pd.DataFrame({"run": "r", "topic": "1", "document": ["d1", "ghost"], "rank": [1, 2]})
     table = score_ranking_bias(runs, counts, GENDER, cutoffs=[2])
     fair = table[(table["measure"] == "FaiRR@2") & (table["topic"] == "1")]["value"].item()
     assert fair == pytest.approx(1 / math.log2(3))
-    with pytest.raises(ValueError, match="ghost"):
-        score_ranking_bias(runs, counts, GENDER, missing="refuse")
 
 
 def test_duplicate_documents_absent_topics_and_empty_runs_are_refused() -> None:
@@ -550,11 +409,11 @@ def test_duplicate_documents_absent_topics_and_empty_runs_are_refused() -> None:
     with pytest.raises(ValueError, match="run 'r', topic '1', document 'd1'"):
         score_ranking_bias(twice, counts, GENDER)
     once = twice.iloc[:1]
-    with pytest.raises(ValueError, match="lacks 1 topics of the runs, such as 1"):
+    with pytest.raises(ValueError, match="no documents for 1 topics of the runs: 1"):
         score_ranking_bias(
             once, counts, GENDER, background=pd.DataFrame({"topic": ["2"], "document": ["d1"]})
         )
-    with pytest.raises(ValueError, match="hold no document"):
+    with pytest.raises(ValueError, match="have no document"):
         score_ranking_bias(once.iloc[:0], counts, GENDER)
     with pytest.raises(ValueError, match="'all'"):
         score_ranking_bias(once.assign(topic="all"), counts, GENDER)
@@ -576,11 +435,8 @@ def test_a_target_may_be_given_by_the_names_of_the_groups() -> None:
     pd.testing.assert_frame_equal(
         named, score_ranking_bias(runs, counts, GENDER, target=[0.3, 0.7])
     )
-    with pytest.raises(ValueError, match="the target names m, n; the groups are f, m"):
+    with pytest.raises(ValueError, match="target must name the groups f, m, got m, n"):
         score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "n": 0.3})
-    for background in ("collection", "own"):
-        with pytest.raises(ValueError, match="no cut-offs"):
-            score_ranking_bias(runs, counts, GENDER, cutoffs=[], background=cast("Any", background))
 
 
 def test_an_undefined_topic_is_not_averaged_away() -> None:

@@ -1,15 +1,19 @@
-"""Guards the command: options, tidy output, and bad input that ends with status 2.
+"""Guards the command: options, tidy output, help, and the standard input."""
 
-Bad input leaves no traceback and no file.
-"""
-
+import gzip
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
+import numpy as np
 import pandas as pd
 import pytest
 
-from bad_calls import commands
 from commands import called as run
+from equipoise.loaders.trec import read_run
+from equipoise_cli import main
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
 
@@ -33,8 +37,9 @@ def table(path: Path) -> pd.DataFrame:
 def test_score_gfrc_writes_tidy_csv(tmp_path: Path) -> None:
     output = tmp_path / "scores.csv"
     result = run("score", "gfrc", *MOVIES, "-o", str(output))
-    seen = "seen: 12 relevant nuggets in 3 of 4 turns of 2 conversations\n"
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", seen)
+    seen = "seen: a relevant nugget for 2 of 2 conversations (100%)\n"
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith(seen)
     scores = table(output)
     assert scores.columns.tolist() == ["run", "topic", "attribute", "measure", "value"]
     assert scores["measure"].tolist() == ["R", "GF", "GF", "GF", "GFRC"] * 2
@@ -72,7 +77,7 @@ def test_score_gfrc2_with_clusters_and_comparison(tmp_path: Path) -> None:
 
 def test_factors_say_who_leaves_with_what(tmp_path: Path) -> None:
     factors, output = tmp_path / "factors.csv", tmp_path / "scores.csv"
-    stop = ("--stop-model", "nuggets", "--utility", "words", "--unserved", "utility:1")
+    stop = ("--stop-model", "nuggets", "--utility", "words")
     result = run(
         "score", "gfrc2", *RESEARCHERS, *stop, "--factors", str(factors), "-o", str(output)
     )
@@ -97,7 +102,7 @@ def test_options_change_the_scores() -> None:
         ["--turn-weight", "largest-nugget"],
         ["--ordinal", "nmd"],
         ["--nominal", "nvd"],
-        ["--weights", "RATINGS:1/4,ORIGIN:3/4"],
+        ["--weights", "RATINGS:1,ORIGIN:3"],
         ["--alpha", "0.5"],
         ["--attribute", "RATINGS"],
     ):
@@ -110,59 +115,98 @@ def test_options_change_the_scores() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--gains", "2"], "name:number"),
-        (["--gains", "1:0,2:0"], "with a sum above 0"),
-        (["--gains", "high:1"], "whole numbers from 1"),
-        (["--gains", "1:0.5"], "no gain for level 2"),
-        (["--gains", "1:a,2:1"], "'a'"),
-        (["--weights", "RATINGS:1"], "ORIGIN"),
-        (["--weights", "RATINGS:1,RATINGS:2"], "each name once"),
-        (["--attribute", "COLOUR"], "it has RATINGS, ORIGIN"),
-        (["--patience", "0"], "patience"),
-        (["--turn-weight", "largest-nugget", "--empty-turns", "uniform"], "no largest nugget"),
-        (["--distribution", "both"], "independent"),
-    ],
-)
-def test_wrong_options_end_with_status_2(tmp_path: Path, options: list[str], message: str) -> None:
-    output = tmp_path / "scores.csv"
-    result = run("score", "gfrc", *MOVIES, *options, "-o", str(output))
-    assert result.exit_code == 2
-    assert message in result.output
-    assert "Traceback" not in result.output
-    assert not output.exists()
+# --- score gfr, folders, the standard input -------------------------------------------------------
+
+RUN = "t1 Q0 a 1 3 r1\nt1 Q0 x 2 2 r1\nt1 Q0 b 3 1 r1\n"
+FILES = {
+    "r1": RUN,
+    "r2": "<SYSDESC>second</SYSDESC>\n" + RUN.replace("Q0 a", "Q0 z").replace("r1", "r2"),
+    "qrels": "t1 a L2\nt1 b L1\n",
+    "members": "t1 a 1 0 0\nt1 b 0 0 1\n",
+    "target": "0.5\n0.25\n0.25\n",
+}
+GFR = ["score", "gfr", "--qrels", "qrels", "--membership", "SIZE=members"]
+GFR += ["--target", "SIZE=target", "--kind", "SIZE=ordinal", "--run", "r1"]
 
 
-def test_bad_input_is_one_report_and_no_file(tmp_path: Path) -> None:
-    bad, output = tmp_path / "bad.csv", tmp_path / "scores.csv"
-    text = (
-        (DATA / "conversations" / "M002.csv")
-        .read_text()
-        .replace(",35,35,", ",35,34,")
-        .replace("2,Back to the Future,0 0 0 1", "2,Back to the Future,0 0 1")
-    )
-    bad.write_text(text)
-    output.write_text("run,topic,attribute,measure,value\nthe last good scores")
-    result = run("score", "gfrc", str(bad), *MOVIES[1:], "-o", str(output), "--alpha", "0.5")
-    assert result.exit_code == 2
-    lines = result.output.splitlines()
-    assert ["line 2" in line for line in lines] == [True, True, False, False]
-    assert lines[-1] == "3 problems in the input; nothing was written."
-    assert output.read_text().endswith("the last good scores")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "scores.csv"]
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
 
 
-def test_bad_attribute_sets_and_missing_files(tmp_path: Path) -> None:
-    sets = tmp_path / "sets.yaml"
-    sets.write_text("RATINGS: {kind: ordinal}\n")
-    result = run("score", "gfrc", MOVIES[0], "--attributes", str(sets))
-    assert (result.exit_code, "exactly the keys" in result.output) == (2, True)
-    result = run("score", "gfrc", str(tmp_path / "none.csv"), *MOVIES[1:])
-    assert (result.exit_code, "none.csv" in result.output) == (2, True)
-    result = run("score", "gfrc", *MOVIES, "-o", str(tmp_path / "no" / "folder.csv"))
-    assert (result.exit_code, "no folder to write into" in result.output) == (2, True)
+def test_score_gfr_writes_a_tidy_table(files: Path) -> None:
+    result = run(*GFR, "--run", "r2", "-o", "out.csv")
+    assert result.exit_code == 0, result.output
+    scores = table(files / "out.csv")
+    assert list(scores.columns) == ["run", "topic", "attribute", "measure", "value", "seen"]
+    assert set(scores["topic"]) == {"t1", ""}
+    names = {f"GFR-{utility}+{name}" for utility in ("ERR", "iRBU") for name in ("NMD", "RNOD")}
+    assert set(scores["measure"]) == names | {"ERR", "iRBU", "GF-NMD", "GF-RNOD"}
+    err = scores[scores["measure"].eq("ERR") & scores["topic"].eq("t1")].set_index("run")["value"]
+    # By hand: L2 at rank 1, L1 at rank 3.
+    assert err["r1"] == pytest.approx(3 / 4 + 1 / 16 / 3)
+    assert err["r2"] == pytest.approx(1 / 4 / 3)
+    assert run(*GFR, "--run", "r2", "-o", "out.parquet").exit_code == 0
+    values = pd.read_parquet(files / "out.parquet")["value"]
+    np.testing.assert_allclose(values, scores["value"], rtol=1e-11)
+    cut = run(*GFR, "--cutoff", "2", "--gains", "1:1,2:1")
+    assert "r1,t1,,ERR,0.5,0.5\n" in cut.output
+    shares = run(*GFR, "--by-group").stdout
+    assert "r1,t1,SIZE,ERR(group=group 1),0.75," in shares
+
+
+@pytest.mark.usefixtures("files")
+def test_a_run_scores_the_same_alone_and_among_others() -> None:
+    both = run(*GFR, "--run", "r2").stdout.splitlines()
+    alone = run(*GFR).stdout.splitlines()
+    assert [line for line in both if line.startswith("r1,")] == alone[1:]
+
+
+def test_a_folder_of_runs_in_parquet_or_packed(files: Path) -> None:
+    expected = run(*GFR, "--run", "r2").stdout
+    (files / "runs").mkdir()
+    read_run(files / "r1").to_parquet(files / "runs" / "r1.parquet", index=False)
+    (files / "runs" / "r2.gz").write_bytes(gzip.compress(FILES["r2"].encode()))
+    assert run(*GFR[:-1], "runs").stdout == expected
+
+
+def test_a_third_grade_has_a_gain(files: Path) -> None:
+    """Levels 1 to 3 have 1, 3 and 7: a stop probability of 7/8, as ERR's (2^3 - 1) / 2^3."""
+    (files / "qrels").write_text(FILES["qrels"].replace("L2", "L3"))
+    scores = run(*GFR).stdout
+    assert scores == run(*GFR, "--gains", "1:1,2:3,3:7").stdout
+    assert scores == run(*GFR, "--gains", "exponential").stdout
+
+
+def test_score_takes_a_folder_of_files(tmp_path: Path) -> None:
+    nuggets = pd.read_csv(MOVIES[0], dtype=str, keep_default_na=False)
+    (tmp_path / "in").mkdir()
+    for name, part in nuggets.groupby("run"):
+        part.to_parquet(tmp_path / "in" / f"{name}.parquet", index=False)
+    for measure in ("gfrc", "gfrc2"):
+        many = run("score", measure, tmp_path / "in", *MOVIES[1:])
+        assert many.exit_code == 0, many.output
+        assert many.stdout == run("score", measure, *MOVIES).stdout
+    words = ("score", "gfrc2", tmp_path / "in", *MOVIES[1:], "--compare")
+    assert "a folder is scored without --clusters" in run(*words).output
+    nuggets.to_parquet(tmp_path / "in" / "again.parquet", index=False)
+    assert "two files have a conversation twice" in run(*words[:-1]).output
+
+
+@pytest.mark.parametrize("options", [(), ("--compare", "--clusters", "clusters.csv")])
+def test_a_dash_is_the_standard_input(options: tuple[str, ...], tmp_path: Path) -> None:
+    words = ["score", "gfrc2", "-", *RESEARCHERS[1:], *options]
+    command = [sys.executable, "-m", "equipoise_cli", *words]
+    content = Path(RESEARCHERS[0]).read_bytes()
+    result = subprocess.run(command, input=content, capture_output=True, cwd=tmp_path, check=True)
+    expected = run("score", "gfrc2", *RESEARCHERS, *options[:1])
+    assert result.stdout.decode() == expected.stdout
+
+
+# --- other commands -------------------------------------------------------------------------------
 
 
 def test_list_shows_notebooks_parameters_and_artefacts() -> None:
@@ -189,6 +233,17 @@ def test_data_list_and_unknown_items() -> None:
     assert any(line.startswith("fairweb ") for line in result.output.splitlines())
     result = run("data", "verify", "nothing")
     assert (result.exit_code, "there are" in result.output) == (2, True)
+
+
+def commands(
+    group: click.Group = main, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command that is no group, by the words that call it."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*words, name))
+        else:
+            yield (*words, name), command
 
 
 def test_no_summary_of_a_command_is_cut() -> None:
@@ -218,5 +273,10 @@ def test_options_stand_under_headings() -> None:
     ):
         part = parts[heading].partition(f"\n{next_heading}\n")[0]
         assert f"\n  {option} " in part or f", {option}" in part
-    # A command without resampling has no option of it.
-    assert "--resamples" not in run("score", "tree", "--help").output
+
+
+def test_help_imports_no_measure() -> None:
+    code = "import sys; from equipoise_cli import main; main(['--help'], standalone_mode=False);"
+    code += "print({'numpy', 'pandas', 'pydantic'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert result.stdout.decode().splitlines()[-1] == "set()"

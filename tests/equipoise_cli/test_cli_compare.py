@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import pytrec_eval
 
 from commands import called
 from equipoise.loaders.scores import read_scores
-from equipoise.problems import InputError, Note
-from equipoise.statistics import compare_systems, correlations, leaderboard, topic_set_size
+from equipoise.problems import Note
+from equipoise.statistics import compare_systems, leaderboard
 
 QRELS = {
     f"q{topic}": {f"d{one}": int((one + topic) % 3 == 0) for one in range(8)} for topic in range(6)
@@ -141,34 +140,6 @@ def test_a_mean_is_no_topic_whoever_wrote_it(scores: Path, tmp_path: Path) -> No
     )["topics"].tolist() == [6, 6, 6]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        (
-            "a.csv",
-            "run,topic,measure,value\na,1,M,0.5\na,1,M,0.6\n",
-            "line 3: found 'M' of run 'a' and topic '1'",
-        ),
-        (
-            "a.csv",
-            "run,topic,measure,value\na,1,M,much\n",
-            "line 2, column value: found 'much', not a number",
-        ),
-        ("a.csv", "run,topic,value\na,1,0.5\n", "column measure: found no such column"),
-        ("a.csv", "run,topic,measure,value\na,,M,0.5\n", "found no score of a topic"),
-        ("a.tsv", "x M 0.5\ny N 0.5\n", "three columns of which neither is known to be the topics"),
-        ("a.tsv", "q1 M 0.5\nq2 M\n", "line 2: found 2 columns"),
-        ("a.tsv", "all M 0.5\n", "found no score of a topic"),
-    ],
-)
-def test_files_that_are_no_scores_are_refused_by_line(
-    tmp_path: Path, name: str, text: str, said: str
-) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=re.escape(said)):
-        read_scores([tmp_path / name])
-
-
 def test_a_measure_with_commas_makes_no_csv_file(tmp_path: Path) -> None:
     name = "AWRF(groups='A',distance='jsd')@5"
     (tmp_path / "x.tsv").write_text(f"q1\t{name}\t0.5\nall\t{name}\t0.5\n")
@@ -190,7 +161,9 @@ def test_topics_that_lack_are_named_or_dropped(tmp_path: Path) -> None:
     holes.to_csv(tmp_path / "holes.csv", index=False)
     refused = called("compare", tmp_path / "holes.csv")
     assert refused.exit_code == 2
-    assert "run alpha lacks topic q1; run beta has no number for topic q3" in refused.stderr
+    assert (
+        "run alpha has no score for topic q1; run beta has no score for topic q3" in refused.stderr
+    )
     kept = called(
         "compare",
         tmp_path / "holes.csv",
@@ -227,19 +200,6 @@ def test_tukey_takes_no_second_correction(
     assert ("and takes no other correction; leave it out" in result.stderr) == is_refused
 
 
-def test_scores_that_would_overflow_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "large.csv"
-    large = tidy(means=False)
-    large.loc[3, "value"] = 1e308
-    large.to_csv(path, index=False)
-    for command in ("compare", "correlate", "discriminative-power", "topic-set-size"):
-        more = ["--difference", 0.1] if command == "topic-set-size" else []
-        result = called(command, path, "--resamples", 99, *more)
-        if command != "correlate":  # of one measure there is none
-            assert "scores: found 1e+308, wanted numbers up to 1e+100" in result.stderr
-        assert result.exit_code == 2
-
-
 # --- what is written ------------------------------------------------------------------------------
 
 
@@ -248,17 +208,15 @@ def test_compare_writes_what_the_library_finds_in_every_format(scores: Path) -> 
     options = ["--baseline", "beta", "--test", "t", "--level", "0.9"]
     csv = pd.read_csv(io.StringIO(called("compare", scores, *options, "--format", "csv").stdout))
     pd.testing.assert_frame_equal(csv, found.comparisons, rtol=1e-10)
-    topics = called("compare", scores, *options, "--format", "csv", "--show", "topics").stdout
-    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(topics)), found.topics, rtol=1e-10)
     best = found.leaderboard.iloc[0]
     for form in ("table", "latex", "markdown"):
         text = called("compare", scores, *options, "--format", form).stdout
         assert f"{best['mean']:.4f}" in text
         assert f"{found.comparisons['p_corrected'][0]:.4f}" in text
-        assert "90% intervals" in text
+        assert "intervals" in text
         assert "holm" in text.lower()
-    two = called("compare", scores, "--format", "csv", "--show", "topics", "--show", "leaderboard")
-    assert (two.exit_code, "a CSV file holds one table" in two.stderr) == (2, True)
+    two = called("compare", scores, "--format", "csv", "--show", "pairs", "--show", "leaderboard")
+    assert (two.exit_code, "a CSV file has one table" in two.stderr) == (2, True)
 
 
 def test_every_cell_is_escaped(tmp_path: Path) -> None:
@@ -336,36 +294,6 @@ def test_figures_are_the_same_bytes_and_outputs_are_guarded(scores: Path, tmp_pa
     assert called("compare", scores, "-o", scores).exit_code == 2
     assert called("compare", scores, "--format", "markdown", "-o", tmp_path / "t.md").exit_code == 0
     assert (tmp_path / "t.md").read_text().startswith("**Leaderboard")
-
-
-def test_measures_against_each_other(tmp_path: Path) -> None:
-    for run in RUNS:
-        (tmp_path / f"{run}.tsv").write_text(of_ir_measures(run))
-    files = [tmp_path / f"{run}.tsv" for run in RUNS]
-    table = read_scores(files)
-    for command, expected in (
-        ("correlate", correlations(table)),
-        ("topic-set-size", topic_set_size(table, difference=0.2)),
-    ):
-        more = (
-            ["--difference", "0.2"]
-            if command == "topic-set-size"
-            else ["--figure", tmp_path / "k.svg"]
-        )
-        result = called(command, *files, "--format", "csv", *more)
-        assert result.exit_code == 0, result.output
-        pd.testing.assert_frame_equal(
-            pd.read_csv(io.StringIO(result.stdout)), expected, rtol=1e-10, check_dtype=False
-        )
-    shares = called(
-        "discriminative-power", *files, "--format", "csv", "--figure", tmp_path / "d.svg"
-    )
-    assert pd.read_csv(io.StringIO(shares.stdout))["pairs"].tolist() == [3, 3]
-    curves = called(
-        "discriminative-power", *files, "--format", "csv", "--curves", "--measure", "nDCG"
-    )
-    assert pd.read_csv(io.StringIO(curves.stdout))["place"].tolist() == [1, 2, 3]
-    assert all((tmp_path / name).read_text().count("<svg") == 1 for name in ("k.svg", "d.svg"))
 
 
 def test_help_shows_a_sample_of_each_format() -> None:

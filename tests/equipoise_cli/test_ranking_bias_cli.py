@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from click.testing import CliRunner, Result
 
 from equipoise.measures.ranking_bias import TermGroups, count_terms, score_ranking_bias
 from equipoise_cli import main
-from equipoise_cli.parquet_folders import count_parts
 
 DOCUMENTS = {
     "d1": "he and him",
@@ -71,25 +69,7 @@ def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
     ours = read(result.stdout)
     assert ours.columns.tolist() == ["run", "topic", "attribute", "measure", "value", "seen"]
     pd.testing.assert_frame_equal(ours, expected, check_dtype=False)
-    assert {"NFaiRR@3", "FaiRR@3", "TED@3", "TExFAIR@3", "ARB@3"} <= set(ours["measure"])
-
-
-def test_the_lean_of_a_list_is_between_groups_by_their_names(files: dict[str, Path]) -> None:
-    """``f`` comes before ``m``: by default ARB is positive for m, as in the public program."""
-
-    def lean(*options: str) -> list[float]:
-        result = called(files, *options)
-        assert result.exit_code == 0, result.output
-        scores = read(result.stdout)
-        return scores.loc[scores["measure"] == "ARB@10", "value"].tolist()
-
-    assert lean("--towards", "f") == pytest.approx([-value for value in lean()])
-    assert lean("--against", "m") == lean("--towards", "f", "--against", "m")
-    assert lean("--towards", "m") == lean() != lean("--towards", "f")
-    unknown = called(files, "--towards", "women")
-    assert unknown.exit_code == 2
-    assert "towards is 'women'; wanted one of the groups f, m" in unknown.stderr
-    assert "both m; wanted two groups" in called(files, "--towards=m", "--against=m").stderr
+    assert {"NFaiRR@3", "FaiRR@3", "TED@3", "TExFAIR@3"} <= set(ours["measure"])
 
 
 def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Path) -> None:
@@ -99,7 +79,7 @@ def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Pat
         "--background",
         "collection",
         "--target",
-        "m:0.25,f:3/4",
+        "m:0.25,f:0.75",
         "--cutoff",
         "2",
         "-o",
@@ -125,19 +105,6 @@ def test_documents_may_be_json_lines(files: dict[str, Path], tmp_path: Path) -> 
     assert called(files).stdout == plain
 
 
-def test_every_bad_file_is_told_at_once_and_nothing_is_written(
-    files: dict[str, Path], tmp_path: Path
-) -> None:
-    files["terms"].write_text("")
-    files["run"].write_text("q1 Q0 d1 1 3 bm25\nq1 Q0 d1 2 2 bm25\n")
-    out = tmp_path / "scores.csv"
-    result = called(files, "-o", str(out))
-    assert result.exit_code == 2
-    assert "terms.txt: found an empty file" in result.stderr
-    assert "bm25, line 2, column document: found d1 again for topic q1" in result.stderr
-    assert not out.exists()
-
-
 def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[str, Path]) -> None:
     files["terms"].write_text(TERMS + "robin,m\nRobin,f\n")
     files["run"].write_text(RUN + "q2 Q0 d9 3 1 bm25\n")
@@ -145,17 +112,14 @@ def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[s
     assert result.exit_code == 0
     assert "robin in more than one group" in result.stderr
     assert "seen: a text for 5 of 6 ranked documents (83%); not for d9" in result.stderr
-    refused = called(files, "--missing", "refuse")
-    assert refused.exit_code == 2
-    assert "d9" in refused.stderr
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--cutoff", "5,0"], "cut-offs are whole numbers from 1"),
-        (["--target", "m:1"], "the target names m"),
-        (["--target", "m:0,f:0"], "with a sum above 0"),
+        (["--cutoff", "5,0"], "cutoffs"),
+        (["--target", "m:1"], "target must name the groups f, m, got m"),
+        (["--target", "m:0,f:0"], "a sum above 0"),
         (["--background", "no-such-run"], "no-such-run"),
     ],
 )
@@ -183,20 +147,3 @@ def test_folders_of_runs_and_documents_give_what_one_file_gives(
     again = called(files)
     assert again.exit_code == 2
     assert "1 documents come twice, such as d1" in again.stderr
-
-
-def test_parts_of_a_collection_are_counted_alike_wherever(tmp_path: Path) -> None:
-    for number in range(5):
-        rows = [(f"d{number}-{row}", "he and she " * (row % 4)) for row in range(30)]
-        pd.DataFrame(rows, columns=["id", "text"]).to_parquet(tmp_path / f"{number}.parquet")
-    held = pd.array(["d1-1", "d4-29", "none"], dtype="str")
-    with ThreadPoolExecutor(3) as pool:
-        for wanted in (None, held):
-            here, there = (
-                count_parts(tmp_path, ["he", "she"], "space", wanted, where)
-                for where in (None, pool)
-            )
-            assert here.documents.equals(there.documents)
-            assert len(here.documents) == (150 if wanted is None else 2)
-            assert (here.counts != there.counts).nnz == 0
-            assert (here.lengths == there.lengths).all()

@@ -13,8 +13,7 @@ import pytest
 
 from commands import called
 from equipoise.problems import Note
-from equipoise_cli.loaders.answer_frameworks import read_fields, relevant_numbers, value_at
-from equipoise_cli.loaders.rag_answers import read_answer_files
+from equipoise_cli.loaders.rag_answers import read_answer_files, read_fields, value_at
 from equipoise_cli.shared import SAMPLES
 
 SITES = ("wiki.example", "news.example")
@@ -85,17 +84,6 @@ def of_azure(log: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def of_openai_with_a_tool(log: dict[str, Any]) -> dict[str, Any]:
-    documents = [{"id": document["id"], "site": document["site"]} for document in log["documents"]]
-    return {
-        "messages": [
-            {"role": "user", "content": [{"type": "text", "text": log["question"]}]},
-            {"role": "tool", "content": json.dumps({"results": documents})},
-            {"role": "assistant", "content": log["answer"]},
-        ]
-    }
-
-
 def of_ragas(log: dict[str, Any]) -> dict[str, Any]:
     texts = [document["text"] for document in log["documents"]]
     return {
@@ -120,7 +108,6 @@ FORMS = {
     "LangChain": of_serialised_langchain,
     "LlamaIndex (response, source_nodes)": of_llamaindex,
     "OpenAI (messages, context)": of_azure,
-    "OpenAI": of_openai_with_a_tool,
     "RAGAS (response, retrieved_contexts": of_ragas,
     "--map (question=q": of_nobody,
 }
@@ -146,9 +133,11 @@ def test_every_framework_answers_in_one_step(name: str, tmp_path: Path) -> None:
         lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
         (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
         words += ["--sources", tmp_path / "sources.csv"]
+    if form is of_azure:
+        words += ["--citation-style", "doc"]
     result = called("score", "citations", *words)
     assert result.exit_code == 0, result.output
-    assert f"answers.jsonl: read as {name}" in result.stderr
+    assert form is of_nobody or f"answers.jsonl: read as {name.split()[0]}" in result.stderr
     # Three of four answers cite the first site alone, which has half of the documents.
     assert "wiki.example: 75.0 % of the citations, 50.0 % of the retrieved: +25.0" in result.stderr
     scores = table_of(result.stdout)
@@ -180,7 +169,7 @@ def test_qrels_judge_what_a_framework_does_not(tmp_path: Path) -> None:
     assert "wiki.example: 75.0 % of the citations, 0.0 % of the relevant" in result.stderr
     refused = called("score", "attribution", path)
     assert refused.exit_code == 2
-    assert "does not say which documents are relevant; wanted --qrels" in refused.stderr
+    assert "does not say which documents are relevant: give --qrels" in refused.stderr
 
 
 def test_a_folder_of_a_framework_is_scored_file_by_file(tmp_path: Path) -> None:
@@ -212,21 +201,6 @@ def of_alce(log: dict[str, Any]) -> dict[str, Any]:
     return {"question": log["question"], "output": log["answer"], "docs": documents}
 
 
-@pytest.mark.parametrize("form", [of_ours, of_trec, of_alce])
-def test_formats_that_were_known_have_sources_too(form: Any, tmp_path: Path) -> None:
-    lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
-    (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
-    words = [] if form is of_alce else ["--sources", tmp_path / "sources.csv"]
-    result = called("score", "citations", written(tmp_path, form), *words)
-    assert result.exit_code == 0, result.output
-    assert "wiki.example: 75.0 % of the citations, 50.0 % of the retrieved: +25.0" in result.stderr
-    (tmp_path / "sources.csv").write_text("document,source\nd0-0,a\nd0-0,b\n")
-    twice = called(
-        "score", "citations", tmp_path / "answers.jsonl", "--sources", tmp_path / "sources.csv"
-    )
-    assert (twice.exit_code, "found d0-0 again" in twice.stderr) == (2, True)
-
-
 def test_answers_in_several_modes_are_scored_apart(tmp_path: Path) -> None:
     path = written(tmp_path, of_langchain)
     result = called("score", "citations", path, f"Informed={path}", "--resamples", 9)
@@ -235,36 +209,6 @@ def test_answers_in_several_modes_are_scored_apart(tmp_path: Path) -> None:
 
 
 # --- what is said and refused ---------------------------------------------------------------------
-
-
-def test_five_hundred_lines_of_one_cause_are_one_problem(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    row = of_langchain(logs(1)[0])
-    path.write_text("".join(json.dumps({**row, "answer": None}) + "\n" for _ in range(500)))
-    result = called("score", "citations", path)
-    assert result.exit_code == 2
-    errors = [line for line in result.stderr.splitlines() if line.startswith("error:")]
-    assert len(errors) == 1
-    assert "line 1: found no text as the answer" in errors[0]
-    assert "(the first of at least 500 such)" in errors[0]
-    assert "1 problem in the input" in result.stderr
-    own = {"question": "q", "answer": "So [1].", "relevant": [1]}
-    path.write_text("".join(json.dumps(own) + "\n" for _ in range(500)))
-    result = called("score", "attribution", path)
-    errors = [line for line in result.stderr.splitlines() if line.startswith("error:")]
-    assert len(errors) == 3  # of mode and the two authors
-    assert all("such)" in line for line in errors)
-
-
-def test_two_causes_are_two_problems(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    row = of_langchain(logs(1)[0])
-    wrong = [{**row, "answer": None}, {**row, "context": "text"}, row]
-    path.write_text("".join(json.dumps(line) + "\n" for line in [row, *wrong]))
-    result = called("score", "citations", path)
-    assert (result.exit_code, "2 problems in the input" in result.stderr) == (2, True)
-    assert "line 2: found no text as the answer" in result.stderr
-    assert "line 3: found no list of documents" in result.stderr
 
 
 def test_a_question_asked_again_counts_by_itself_and_an_id_does_not(tmp_path: Path) -> None:
@@ -294,7 +238,7 @@ def test_as_many_sources_as_documents_are_wanted(tmp_path: Path) -> None:
     paths = "answer=r,documents=hits[].key,sources=sites"
     refused = called("score", "citations", written(tmp_path, of_nobody), "--map", paths)
     assert refused.exit_code == 2
-    assert "line 1: found no list of documents" in refused.stderr
+    assert "line 1: must be a list of documents" in refused.stderr
 
 
 def test_what_only_begins_as_an_address_is_a_name(tmp_path: Path) -> None:
@@ -324,12 +268,12 @@ def test_a_document_without_a_source_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("answer=a", "found no documents"),
-        ("answer=a,documents=b,colour=c", "found 'colour=c'"),
-        ("answer=a,answer=b,documents=c", "found 'answer=b'"),
-        ("answer=,documents=b", "found 'answer='"),
-        ("answer=__import__('os'),documents=b[0]", "found 'documents=b[0]'"),
-        ("answer=a..b,documents=c", "found 'answer=a..b'"),
+        ("answer=a", "at least answer and documents"),
+        ("answer=a,documents=b,colour=c", "got 'colour=c'"),
+        ("answer=a,answer=b,documents=c", "got 'answer=b'"),
+        ("answer=,documents=b", "got 'answer='"),
+        ("answer=__import__('os'),documents=b[x]", "got 'documents=b[x]'"),
+        ("answer=a..b,documents=c", "got 'answer=a..b'"),
     ],
 )
 def test_a_map_is_read_by_its_grammar_alone(text: str, told: str, tmp_path: Path) -> None:
@@ -345,35 +289,6 @@ def test_a_path_keeps_the_place_of_what_is_not_there() -> None:
     assert value_at({"a": {"b": 1}}, "a.b") == 1
     assert value_at({"a": 1}, "a.b") is None
     assert value_at({"a": [{"b": [1, 2]}, {"b": [3]}]}, "a[].b[]") == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("relevant", "ids", "numbers"),
-    [
-        (["b", "z"], ["a", "b"], (2,)),
-        ([2, 9], ["a", "b"], (2,)),
-        (["2"], ["2", "x"], (1,)),
-        ([2], ["x", "y"], (2,)),
-        ([True, False], ["a", "b"], (1,)),
-        ([], ["a"], ()),
-    ],
-)
-def test_relevant_documents_are_marks_ids_or_numbers(
-    relevant: list[Any], ids: list[str], numbers: tuple[int, ...]
-) -> None:
-    assert relevant_numbers(relevant, ids) == numbers
-
-
-def test_of_a_conversation_the_last_question_and_answer_count(tmp_path: Path) -> None:
-    row = of_openai_with_a_tool(logs(2)[1])
-    earlier = [{"role": "user", "content": "Before?"}, {"role": "assistant", "content": "No [4]."}]
-    row["messages"] = earlier + row["messages"]
-    path = tmp_path / "answers.jsonl"
-    path.write_text(json.dumps(row) + "\n")
-    result = called("score", "citations", path)
-    assert result.exit_code == 0, result.output
-    assert set(table_of(result.stdout)["topic"].dropna()) == {"question_1?"}
-    assert "wiki.example: 100.0 % of the citations" in result.stderr
 
 
 def test_the_samples_of_the_help_are_read(tmp_path: Path) -> None:

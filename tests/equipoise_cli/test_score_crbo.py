@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from equipoise.measures.rank_overlap import rbo
 from equipoise_cli import main
 
 Lists = dict[str, list[str]]
@@ -44,19 +45,17 @@ def scores(result: Result) -> pd.DataFrame:
 
 
 def plain(first: list[str], second: list[str], p: float, depth: int) -> float:
-    """The sum of the definition, rank by rank, without what lies behind the end of the lists."""
-    first, second = first[:depth], second[:depth]
-    length = max(len(first), len(second))
-    shares = [len(set(first[:d]) & set(second[:d])) / d for d in range(1, length + 1)]
-    return sum((1 - p) * p ** (d - 1) * share for d, share in enumerate(shares, start=1))
+    """RBO of the numbers of the documents."""
+    lists = [[int(name.removeprefix("d")) for name in names[:depth]] for names in (first, second)]
+    return float(rbo([lists[0]], [lists[1]], p)[0])
 
 
 @pytest.mark.parametrize(("p", "depth"), [(0.9, 10), (0.5, 4)])
-def test_it_is_the_sum_of_the_definition(
+def test_it_is_rbo_of_the_renamed_lists(
     files: tuple[Path, Path, Lists, Lists], p: float, depth: int
 ) -> None:
     before, after, one, other = files
-    options = ("--suffix", "-cf", "--p", p, "--depth", depth, "--beyond", "truncated")
+    options = ("--suffix", "-cf", "--p", p, "--depth", depth)
     result = called("--run", before, after, *options)
     table = scores(result).set_index("topic")
     expected = {topic: plain(one[topic], other[topic], p, depth) for topic in one}
@@ -77,12 +76,12 @@ def test_a_suffix_or_ids_that_match_nothing_are_refused(
     before, after, *_ = files
     none = called("--run", before, before, "--suffix", "-cf")
     assert none.exit_code == 2
-    assert "--suffix: found the ending -cf for none of 12 counterfactual documents" in none.stderr
+    assert "the ending -cf for none of 12 counterfactual documents" in none.stderr
     ids = tmp_path / "ids.csv"
     ids.write_text("document,counterfactual\nd1,x1\nd2,x2\n")
     none = called("--run", before, before, "--ids", ids)
     assert none.exit_code == 2
-    assert "found an original in it for none of 12 counterfactual documents" in none.stderr
+    assert "an original in it for none of 12 counterfactual documents" in none.stderr
     assert "the other has x1, x2" in none.stderr
     some = called("--run", before, after, "--suffix", "-cf")
     assert "seen: the ending -cf for 12 of 12 counterfactual documents (100%)" in some.stderr
@@ -117,7 +116,7 @@ def test_ids_are_mapped_by_a_file_as_by_a_suffix(
     ids.write_text(ids.read_text() + "d1,d2-cf\n")
     again = called("--run", before, after, "--ids", ids)
     assert again.exit_code == 2
-    assert "ids.csv, line 14, column counterfactual: found d2-cf again" in again.stderr
+    assert 'ids.csv, line 14, column "counterfactual": must be once per file' in again.stderr
     both = called("--run", before, after, "--ids", ids, "--suffix", "-cf")
     assert both.exit_code == 2
     assert "--ids and --suffix both say" in both.stderr
@@ -141,4 +140,4 @@ def test_ids_that_never_meet_are_refused(
     )
     lacking = called("--run", part, after, "--suffix", "-cf")
     assert lacking.exit_code == 2
-    assert "1 lists stand on one side only" in lacking.stderr
+    assert "1 lists are on one side only" in lacking.stderr

@@ -1,169 +1,96 @@
-"""Guards the build: freshness, parameters, staging, failures, and that reports/ survives a kill."""
+"""Guards the build and the check: parameters, failures, the same bytes, and a killed build."""
 
-import hashlib
-import importlib
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
+import time
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
-from equipoise_compendium import build, notebooks, project, provenance, scaffold, staging
-from small_repository import TABLE, digest, notebook, put, record, script
+from equipoise_cli import main
+from equipoise_compendium import build, notebooks
+from equipoise_compendium.printed import printed_table
+from small_repository import TABLE, digest, notebook, put
+
+PAPER = """\
+from equipoise_compendium.printed import printed_table
+table = printed_table("gfrc2/table-3")
+table["EGNP"] = table["EGNP"].astype(float) + shift
+report.table("gfrc2/table-3", table.astype({c: float for c in table.columns[1:]}), ["run"])
+"""
 
 
-def states(**options: Any) -> list[str]:
-    return [outcome.state for outcome in build.build(**options)]
-
-
-# --- for real: papermill, kernels, processes ---
+def outcomes(*names: str, **given: str) -> dict[str, build.Outcome]:
+    return {outcome.notebook: outcome for outcome in build.build(names, given, jobs=2)}
 
 
 def test_notebooks_run_for_real(root: Path) -> None:
     put(root, TABLE, "1 / 0", "report.finish()", name="broken")
     put(root, TABLE, name="unfinished")
-    fetch = (
-        'from equipoise_compendium import registry\nregistry.fetch("fairweb", "NTCIR/toy/toyrun1")'
-    )
-    put(root, TABLE, fetch, "report.finish()", name="without_data")
-    registry = root / "data" / "registry.tsv"
-    registry.write_text(
-        registry.read_text().replace("https://raw.githubusercontent.com", "http://127.0.0.1:9")
-    )
-    outcomes = {outcome.notebook: outcome for outcome in build.build(jobs=2)}
-    assert {name: outcome.state for name, outcome in outcomes.items()} == {
-        "broken": "failed",
-        "example": "built",
-        "unfinished": "failed",
-        "without_data": "failed",
-    }
-    assert "ZeroDivisionError" in outcomes["broken"].message
-    assert "without report.finish" in outcomes["unfinished"].message
-    assert "set EQUIPOISE_MIRROR" in outcomes["without_data"].message
+    built = outcomes()
+    states = {name: outcome.state for name, outcome in built.items()}
+    assert states == {"broken": "kept", "example": "built", "unfinished": "kept"}
+    assert "ZeroDivisionError" in built["broken"].error
+    assert "must end with report.finish()" in built["unfinished"].error
     first = digest(root / "reports")
+    files = ("example.ipynb", "manifest.json", "tables/rows.csv", "tables/rows.md")
     assert set(first) == {
-        *(
-            f"example/{name}"
-            for name in ("example.ipynb", "manifest.json", "tables/rows.csv", "tables/rows.md")
-        ),
+        *(f"example/{name}" for name in files),
         "claims.csv",
         "ledger.csv",
         "ledger.md",
-        "verdicts.csv",
     }
-    assert states(names=["example"]) == ["fresh"]
-    assert states(names=["example"], force=True) == ["built"]
+    # again, and after a failure: the same bytes, without a name of this machine
+    assert outcomes("example")["example"].state == "built"
+    put(root, TABLE, "1 / 0", "report.finish()")
+    assert outcomes("example")["example"].state == "kept"
     assert digest(root / "reports") == first
-    text = "".join(path.read_text() for path in (root / "reports").rglob("[!.]*.*"))
-    assert str(root) not in text
-    manifest = json.loads((root / "reports" / "example" / "manifest.json").read_text())
-    assert {
-        "notebooks/example.ipynb",
-        "lib/equipoise_compendium/report.py",
-        "lib/equipoise_compendium/tables.py",
-    } <= set(manifest["sources"])
-    assert not {"lib/equipoise_compendium/build.py", "lib/equipoise_cli/__init__.py"} & set(
-        manifest["sources"]
-    )
-    assert {"matplotlib", "numpy", "pandas", "python-dateutil"} <= set(manifest["versions"])
-    assert not {"equipoise", "ipykernel", "ipython", "traitlets", "tornado", "pyzmq"} & set(
-        manifest["versions"]
-    )
-    assert not list((root / "reports" / ".equipoise").iterdir())
+    assert str(root) not in "".join(p.read_text() for p in (root / "reports").rglob("*.*"))
+    assert not (root / "reports" / ".equipoise").exists()
 
 
-# --- with a stand-in for papermill: what the build does with what notebooks leave ---
+def test_the_command_says_what_became_of_each_notebook(root: Path) -> None:
+    put(root, TABLE, "1 / 0", "report.finish()", name="broken")
+    ran = CliRunner().invoke(main, ["build", "--force", "--jobs", "1"])
+    assert ran.exit_code == 1
+    lines = ran.stdout.splitlines()
+    assert " built  example" in lines
+    assert "  kept  broken" in lines
+    assert ran.stderr.count("ZeroDivisionError: division by zero") == 2  # message and traceback
+    assert "1 notebooks failed; their reports are unchanged" in ran.stderr
+    assert (root / "reports" / "site" / "example.html").is_file()
 
 
-def quick_states(**options: Any) -> list[str]:
-    with ThreadPoolExecutor(1) as executor:
-        return states(executor=executor, **options)
-
-
-def test_what_makes_a_report_out_of_date(quick: Path) -> None:
-    assert quick_states() == ["built"]
-    assert build.check() == []
-    report = quick / "reports" / "example"
-    script(quick, artefacts=[record("replica")])
-    assert (
-        provenance.staleness(notebooks.find_notebooks()["example"], report)
-        == "changed since: notebooks/example.ipynb"
-    )
-    assert "reports/example is out of date: changed since: notebooks/example.ipynb" in build.check()
-    assert quick_states() == ["built"]
-    (report / "tables" / "rows.csv").write_text("altered")
-    assert (
-        provenance.staleness(notebooks.find_notebooks()["example"], report)
-        == "changed since: report file tables/rows.csv"
-    )
-    assert quick_states() == ["built"]
-    manifest = report / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"pandas": "', '"pandas": "0.'))
-    assert (
-        provenance.staleness(notebooks.find_notebooks()["example"], report)
-        == "changed since: version of pandas"
-    )
-    assert quick_states() == ["built"]
-    (quick / "reports" / "ledger.csv").unlink()
-    assert build.check() == ["reports/ledger.csv is not what the reports say: run equipoise build"]
-
-
-def test_an_input_file_that_changes(quick: Path) -> None:
-    name = "data/published/gfrc/explanations.csv"
-    script(quick, inputs={name: project.sha256(quick / name)})
-    assert quick_states() == ["built"]
-    assert quick_states() == ["fresh"]
-    (quick / name).write_text("artefact,row,column,reason\n")
-    assert (
-        provenance.staleness(notebooks.find_notebooks()["example"], quick / "reports" / "example")
-        == f"changed since: {name}"
-    )
-
-
-def test_parameters_write_to_a_place_of_their_own(quick: Path) -> None:
-    assert quick_states() == ["built"]
-    committed = digest(quick / "reports")
-    given = {
-        "size": "5",
-        "scale": "2",
-        "kind": "fancy",
-        "gains": "{1: 0.25, 2: 1}",
-        "label": "b/../c",
-    }
-    assert quick_states(given=given) == ["built"]
-    (variant,) = (quick / "reports" / "variants" / "example").iterdir()
-    passed = json.loads((variant / "tables" / "rows.csv").read_text())
-    assert passed == {
-        "size": 5,
-        "scale": 2.0,
-        "kind": "fancy",
-        "gains": {"1": 0.25, "2": 1.0},
-        "label": "b/../c",
-    }
-    assert quick_states(profile="smoke") == ["built"]
-    smoke = quick / "reports" / "variants" / "example" / "smoke"
-    assert json.loads((smoke / "tables" / "rows.csv").read_text()) == {"size": 1}
-    assert {
-        name: value for name, value in digest(quick / "reports").items() if "variants" not in name
-    } == committed
-    assert quick_states(given={"size": "3"}) == ["fresh"]  # the default
+def test_a_variant_has_a_place_of_its_own(root: Path) -> None:
+    outcomes()
+    committed = digest(root / "reports")
+    given = {"size": "5", "scale": "2", "kind": "fancy", "gains": "{1: 0.25, 2: 1}"}
+    folder = outcomes(**given, label="b/../c")["example"].folder
+    assert folder.parent == root / "reports" / "variants" / "example"
+    table = pd.read_csv(folder / "tables" / "rows.csv")
+    assert (len(table), table["value"].iloc[0]) == (5, pytest.approx(2 / 3))
+    passed = json.loads((folder / "manifest.json").read_text())["parameters"]
+    assert passed["gains"] == {"1": 0.25, "2": 1.0}
+    now = digest(root / "reports")
+    assert {name: now[name] for name in now if "variants" not in name} == committed
+    assert outcomes(size="3")["example"].folder == root / "reports" / "example"  # the default
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sise": "3"}, r"no parameter 'sise'; it has size \(int\), scale \(float\)"),
-        ({"size": "three"}, r"size is 'three'; wanted int \(how many rows\)"),
-        ({"size": "2.5"}, "wanted int"),
-        ({"size": "true"}, "wanted int"),
-        ({"scale": "much"}, "wanted float"),
+        ({"sise": "3"}, r"unknown parameter 'sise'; it has size \(int\), scale \(float\)"),
+        ({"size": "three"}, r"size: must be int \(how many rows\), got 'three'"),
+        ({"size": "2.5"}, "must be int"),
+        ({"size": "true"}, "must be int"),
+        ({"scale": "much"}, "must be float"),
+        ({"scale": "inf"}, "must be float"),
         ({"kind": "odd"}, r"Literal\['plain', 'fancy'\]"),
         ({"gains": "{1: x}"}, r"dict\[int, float\]"),
         ({"gains": "[1, 2]"}, r"dict\[int, float\]"),
@@ -173,23 +100,22 @@ def test_unknown_and_mistyped_parameters_are_named(
     root: Path, given: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        build.build(given=given)
+        list(build.build(given=given))
     assert not (root / "reports").exists()
 
 
-def test_a_parameter_named_as_an_option_keeps_its_bounds() -> None:
-    patience = notebooks.Parameter("patience", "int", 1250, "words read")
-    assert patience.parse("1000") == 1000
-    with pytest.raises(ValueError, match=r"patience is '0'; wanted int from 1 \(words read\)"):
-        patience.parse("0")
-    with pytest.raises(
-        ValueError,
-        match=r"gains is '{1: 2}'; wanted dict\[int, float\] between 0 and 1 with a sum above 0$",
-    ):
-        notebooks.Parameter("gains", "dict[int, float]", {1: 0.5}, "").parse("{1: 2}")
-    # of the same name but another thing, since the default is none of the option's values
-    assert notebooks.Parameter("patience", "float", 0.5, "").parse("0.25") == 0.25
-    assert notebooks.Parameter("decimals", "int | None", None, "").parse("null") is None
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("int | None", "null", None),
+        ("list[str]", "[no, 010]", ["no", "010"]),
+        ("list[int]", "[010]", [10]),
+        ("bool", "no", False),
+        ("float", "1", 1.0),
+    ],
+)
+def test_a_parameter_is_read_as_its_type(kind: str, text: str, value: object) -> None:
+    assert notebooks.Parameter("x", kind, None, "").parse(text) == value
 
 
 def test_a_comment_on_any_line_of_a_parameter_is_its_help(tmp_path: Path) -> None:
@@ -198,311 +124,125 @@ def test_a_comment_on_any_line_of_a_parameter_is_its_help(tmp_path: Path) -> Non
     book.cells[2].source = """\
 # of this cell
 size: int = 3  # how many
-label: str = (
-    "a"  # a word
-)
 gains: list[float] = [  # gain of each level,
     0.5,
     1.0,  # the lowest first
 ]
 scale: float = 1.0
 """
-    parameters = notebooks.Notebook(tmp_path / "a.ipynb", book).parameters
+    nbformat.write(book, tmp_path / "a.ipynb")
+    parameters = notebooks.Notebook.read(tmp_path / "a.ipynb").parameters
     assert {name: parameter.help for name, parameter in parameters.items()} == {
         "size": "how many",
-        "label": "a word",
         "gains": "gain of each level, the lowest first",
         "scale": "",
     }
 
 
-def test_reading_reports_draws_in_no_matplotlib() -> None:
-    modules = "build, ledger, notebooks, printed"
-    imports = f"import sys; from equipoise_compendium import {modules}"
-    code = f"{imports}; sys.exit('matplotlib' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("command", ["gfr", "gfrc", "gfrc2"])
-def test_a_score_without_intervals_starts_without_the_statistics_of_scipy(command: str) -> None:
-    call = f"main(['score', '{command}', '--help'], standalone_mode=False)"
-    code = f"import sys; from equipoise_cli import main; {call}"
-    code += "; sys.exit('scipy.stats' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-@pytest.mark.usefixtures("root")
-def test_an_unknown_notebook_is_named() -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("size: int = 3", "size: int = (3"),
+        ("size: int = 3", "size: int = 1 + len([1])"),
+        ("size: int = 3", "size: set = 3"),
+        ("size: int = 3", "size = 3"),
+        ("cells", "cell"),
+        ("{", ""),
+    ],
+)
+def test_a_damaged_notebook_is_named(root: Path, old: str, new: str) -> None:
+    path = root / "notebooks" / "example.ipynb"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=r"notebooks/example\.ipynb: must be a"):
+        notebooks.find_notebooks()
     with pytest.raises(ValueError, match="no notebook other; there are example"):
-        build.build(["other"])
+        list(build.build(["other"]))
 
 
-def test_a_failure_leaves_the_last_good_report(quick: Path) -> None:
-    assert quick_states() == ["built"]
-    good = digest(quick / "reports")
-    script(quick, failure="failed")
-    assert quick_states() == ["failed"]
-    assert digest(quick / "reports") == good
+def test_a_difference_without_a_reason_fails_the_build(root: Path) -> None:
+    put(root, TABLE, f"shift = 1\n{PAPER}", "report.finish()")
+    (outcome,) = build.build()
+    assert outcome.state == "kept"
+    assert "gfrc2/table-3, ORG-CS-D-MN-1, EGNP: published 0.001175, computed 1.00" in outcome.error
+    assert not (root / "reports" / "example").exists()
+    cells = ["artefact,row,column,reason,proved"]
+    for run in printed_table("gfrc2/table-3")["run"]:
+        cells.append(f"gfrc2/table-3,{run},EGNP,one too many,yes")
+    (root / "data/published/gfrc2/explanations.csv").write_text("\n".join(cells))
+    assert outcomes()["example"].state == "built"
+    assert ",explained," in (root / "reports" / "ledger.csv").read_text()
 
 
-def test_a_difference_without_a_reason_fails_the_build(quick: Path) -> None:
-    difference = {
-        "row": "ORG",
-        "column": "EGNP",
-        "printed": "0.001175",
-        "ours": "0.5",
-        "reason": "",
-    }
-    script(quick, artefacts=[record("explained", differences=[difference])])
-    with ThreadPoolExecutor(1) as executor:
-        (outcome,) = build.build(executor=executor)
-    assert outcome.state == "failed"
-    assert "permutations/table-2, ORG, EGNP: printed 0.001175, computed 0.5" in outcome.message
-    assert not (quick / "reports" / "example").exists()
-    script(
-        quick, artefacts=[record("explained", differences=[difference | {"reason": "a misprint"}])]
-    )
-    assert quick_states() == ["built"]
-    assert ",explained," in (quick / "reports" / "ledger.csv").read_text()
+def test_check_computes_each_status_again(root: Path) -> None:
+    put(root, TABLE, f"shift = 0\n{PAPER}", "report.finish()")
+    outcomes()
+    reports = root / "reports"
+    assert ",exact," in (reports / "ledger.csv").read_text()
+    assert build.check() == []
+
+    table = reports / "example" / "tables" / "gfrc2-table-3.csv"
+    right = table.read_text()
+    table.write_text(right.replace("0.001175", "0.001275"))
+    assert build.check() == ["gfrc2/table-3: exact in its report, but its table gives differing"]
+    table.write_text(right)
+
+    published = root / "data/published/gfrc2/table-3.csv"
+    right = published.read_text()
+    published.write_text(right.replace("0.001175", "0.001275"))
+    assert build.check() == ["gfrc2/table-3: exact in its report, but its table gives differing"]
+    published.write_text(right)
+
+    ledger = (reports / "ledger.csv").read_text()
+    (reports / "ledger.csv").write_text(ledger.replace(",exact,", ",replica,"))
+    assert build.check() == ["reports/ledger.csv differs from the reports: run equipoise build"]
+    (reports / "ledger.csv").write_text(ledger)
+    put(root, TABLE, "report.finish()", name="another")
+    assert build.check() == ["notebooks/another.ipynb has no report: run equipoise build another"]
+    assert CliRunner().invoke(main, ["check"]).exit_code == 1
 
 
-def test_data_out_of_reach_keeps_the_report(quick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (quick / "mirror" / "item").mkdir(parents=True)
-    (quick / "mirror" / "item" / "file").write_bytes(b"x")
-    digest_of_file = hashlib.sha256(b"x").hexdigest()
-    row = ["item", "file", "http://127.0.0.1:9/file", digest_of_file, "1", "MIT"]
-    header = ["item", "path", "url", "sha256", "bytes", "licence"]
-    (quick / "data" / "registry.tsv").write_text("\t".join(header) + "\n" + "\t".join(row) + "\n")
-    monkeypatch.setenv("EQUIPOISE_MIRROR", "mirror")
-    inputs = {"registry:item/file": digest_of_file}
-    script(quick, inputs=inputs, artefacts=[record("replica")])
-    assert quick_states() == ["built"]
-    assert ",replica," in (quick / "reports" / "ledger.csv").read_text()
-    built = digest(quick / "reports")
-
-    monkeypatch.delenv("EQUIPOISE_MIRROR")
-    assert provenance.missing_data(inputs) == ["item/file"]
-    assert quick_states() == ["fresh"]
-    script(quick, failure="unreachable")
-    assert quick_states(strict=True) == ["failed"]
-    assert digest(quick / "reports" / "example") == {
-        name.removeprefix("example/"): value
-        for name, value in built.items()
-        if name.startswith("example/")
-    }
-    # kept is shown, not written, unless asked for: the reports and the ledger of a clone stay as
-    # they are
-    assert quick_states() == ["kept"]
-    assert digest(quick / "reports") == built
-    out_of_date = ["reports/example is out of date: changed since: notebooks/example.ipynb"]
-    assert build.check() == out_of_date
-    assert quick_states(mark_kept=True) == ["kept"]
-    assert ",kept," in (quick / "reports" / "ledger.csv").read_text()
-    assert build.check() == out_of_date
+def test_a_verdict_must_follow_from_its_numbers(root: Path) -> None:
+    claim = """\
+from equipoise_compendium.claims import Evidence
+report.claim("gfrc2/copwa-outperforms", Evidence("a lead", 1.0, 0.5, 1.5), "the paper's own data")
+"""
+    put(root, TABLE, f"shift = 0\n{PAPER}", claim, "report.finish()")
+    outcomes()
+    path = root / "reports" / "example" / "manifest.json"
+    path.write_text(path.read_text().replace('"holds"', '"undecided"'))
+    assert "gfrc2/copwa-outperforms: its verdict does not follow" in build.check()
 
 
-def half(text: str) -> str:
-    return text[: len(text) // 2]
+def test_a_damaged_manifest_is_named(root: Path) -> None:
+    outcomes()
+    path = root / "reports" / "example" / "manifest.json"
+    path.write_text(path.read_text()[:50])
+    with pytest.raises(ValueError, match=r"example/manifest\.json is damaged.*build it again"):
+        build.check()
+    assert outcomes()["example"].state == "built"
+    assert build.check() == []
 
 
-DAMAGED: dict[str, Callable[[str], str]] = {
-    "half-saved": half,
-    "empty": lambda _: "",
-    "a list": lambda _: "[]",
-    "no cells": lambda text: json.dumps(json.loads(text) | {"cells": None}),
-    "a number for a cell": lambda text: json.dumps(json.loads(text) | {"cells": [3]}),
-    "another format": lambda text: json.dumps(json.loads(text) | {"nbformat": 3}),
-    "deep": lambda _: "[" * 100_000,
-    "half a surrogate pair": lambda text: text.replace("An example", "\\ud800"),
-    "parameters that are no Python": lambda text: text.replace("size: int = 3", "size: int = (3"),
-    "parameters that end in a string": lambda text: text.replace(
-        "size: int = 3", "size: int = '''3"
-    ),
-    "a computed default": lambda text: text.replace("size: int = 3", "size: int = 1 + len([1])"),
-    "an unknown type": lambda text: text.replace("size: int = 3", "size: set = 3"),
-    "a parameter without a type": lambda text: text.replace("size: int = 3", "size = 3"),
-    "a smoke profile of another parameter": lambda text: text.replace(
-        '"smoke": {', '"smoke": {"sise": 2, '
-    ),
-    "a smoke profile that is a list": lambda text: json.dumps(
-        json.loads(text) | {"metadata": {"equipoise": {"smoke": [1]}}}
-    ),
-}
-"""Ways in which a notebook can be damaged."""
-
-
-@pytest.mark.parametrize("how", DAMAGED)
-def test_a_damaged_notebook_fails_alone_and_by_name(quick: Path, how: str) -> None:
-    script(quick, "other", artefacts=[record("replica")])
-    script(quick, "example", sources=[])
-    assert quick_states() == ["built", "built"]
-    ledger = (quick / "reports" / "ledger.csv").read_text()
-    path = quick / "notebooks" / "other.ipynb"
-    path.write_text(DAMAGED[how](path.read_text()))
-    script(quick, "example", sources=[], remark="changed")
-    with ThreadPoolExecutor(1) as executor:
-        outcomes = {outcome.notebook: outcome for outcome in build.build(executor=executor)}
-    assert {name: outcome.state for name, outcome in outcomes.items()} == {
-        "example": "built",
-        "other": "failed",
-    }
-    assert "other" in outcomes["other"].message
-    assert len(outcomes["other"].message) < 200
-    assert (quick / "reports" / "ledger.csv").read_text() == ledger  # its last good report stands
-    assert build.check() == [outcomes["other"].message]
-    assert build.listing()["notebook"].tolist() == ["example", "other"]
-    assert "other" not in scaffold.copyable()
-
-
-MANIFESTS: dict[str, Callable[[str], str]] = {
-    "half-saved": half,
-    "empty": lambda _: "",
-    "a list": lambda _: "[]",
-    "an empty table": lambda _: "{}",
-    "no list of artefacts": lambda text: json.dumps(json.loads(text) | {"artefacts": 5}),
-    "an artefact without a name": lambda text: json.dumps(json.loads(text) | {"artefacts": [{}]}),
-    "inputs that are a word": lambda text: json.dumps(json.loads(text) | {"inputs": "x"}),
-    "deep": lambda _: "[" * 100_000,
-}
-"""Ways in which a manifest can be damaged."""
-
-
-@pytest.mark.parametrize("how", MANIFESTS)
-def test_a_damaged_manifest_is_made_again_or_fails_alone(quick: Path, how: str) -> None:
-    script(quick, "other", artefacts=[record("replica")])
-    script(quick, "example", sources=[])
-    assert quick_states() == ["built", "built"]
-    good = digest(quick / "reports")
-    manifest = quick / "reports" / "other" / "manifest.json"
-    manifest.write_text(MANIFESTS[how](manifest.read_text()))
-    damaged = "reports/other is out of date: its manifest is damaged"
-    assert damaged in build.check()
-    assert build.listing()["notebook"].tolist() == ["example", "other"]
-    with ThreadPoolExecutor(
-        1
-    ) as executor:  # nobody asked for it: the ledger cannot be made without it, and stays
-        outcomes = build.build(["example"], executor=executor)
-    assert [(outcome.notebook, outcome.state) for outcome in outcomes] == [
-        ("example", "fresh"),
-        ("other", "failed"),
-    ]
-    assert {name for name, sha in digest(quick / "reports").items() if sha != good[name]} == {
-        "other/manifest.json"
-    }
-    assert quick_states() == ["fresh", "built"]
-    assert digest(quick / "reports") == good
-
-
-def test_a_docstring_makes_nothing_stale_and_a_statement_does(
-    quick: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = quick / "equipoise" / "a.py"
-    module.parent.mkdir()
-    module.write_text('"""A module."""\n\n\ndef one() -> int:\n    """One."""\n    return 1\n')
-    monkeypatch.setattr(provenance, "LIBRARY", quick)
-    script(quick, sources=["lib/equipoise/a.py"])
-    assert quick_states() == ["built"]
-    module.write_text(
-        "# a comment\ndef one(  # another\n) -> int:\n"
-        '    """The smallest number."""\n    return (1)\n'
-    )
-    assert quick_states() == ["fresh"]
-    module.write_text("def one() -> int:\n    return 2\n")
-    reason = provenance.staleness(
-        notebooks.find_notebooks()["example"], quick / "reports" / "example"
-    )
-    assert reason == "changed since: lib/equipoise/a.py"
-    module.unlink()
-    assert quick_states() == ["built"]
-
-
-def test_a_comment_in_a_notebook_makes_nothing_stale_and_its_text_does(root: Path) -> None:
-    def digest_of(*cells: str, text: str = "# An example", magic: str = "x = 1") -> str:
-        book = notebook(*cells, magic)
-        book.cells[0].source = text
-        return notebooks.Notebook(root / "a.ipynb", book).digest
-
-    first = digest_of("x = 1")
-    assert digest_of("x = 1  # one") == digest_of("# a comment\nx=1") == first
-    others = [digest_of("x = 2"), digest_of("x = 1\n'shown'"), digest_of("x = 1", text="# Another")]
-    others += [digest_of("x = 1", magic="%magic on"), digest_of("x = 1", magic="%magic off")]
-    assert len({first, *others}) == 6
-
-
-def test_code_edited_while_it_runs_leaves_the_report_stale(
-    quick: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = quick / "equipoise" / "a.py"
-    module.parent.mkdir()
-    monkeypatch.setattr(provenance, "LIBRARY", quick)
-    report = quick / "reports" / "example"
-    for edited, name in (
-        (module, "lib/equipoise/a.py"),
-        (quick / "notebooks" / "example.ipynb", ""),
-    ):
-        module.write_text("x = 1\n")
-        text = "x = 2\n" if name else nbformat.writes(notebook("1 + 1"))
-        script(quick, sources=["lib/equipoise/a.py"], edit=[str(edited), text])
-        assert quick_states() == ["built"]
-        reason = provenance.staleness(notebooks.find_notebooks()["example"], report)
-        assert reason == f"changed since: {name or 'notebooks/example.ipynb'}"
-
-
-def test_the_version_of_whatever_was_imported_counts(quick: Path) -> None:
-    script_of_run = (
-        "import json, pandas, Stemmer, nbformat\n"
-        "from equipoise_compendium.provenance import loaded_versions\n"
-        "print(json.dumps(loaded_versions()))"
-    )
-    command = [sys.executable, "-c", script_of_run]
-    ran = [subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)]
-    assert ran[0] == ran[1]
-    versions = json.loads(ran[0])
-    assert versions["pystemmer"] == version("PyStemmer")  # whose module is Stemmer
-    assert {"numpy", "pandas", "python-dateutil"} <= set(versions)
-    assert not {
-        "equipoise",
-        "pytest",
-        "pluggy",
-        "nbformat",
-        "ipykernel",
-        "tornado",
-        "setuptools",
-    } & set(versions)
-    script(quick, versions=versions)
-    assert quick_states() == ["built"]
-    assert quick_states() == ["fresh"]
-    script(quick, versions=versions | {"pystemmer": "0.1"})
-    assert quick_states() == ["built"]
-    reason = provenance.staleness(
-        notebooks.find_notebooks()["example"], quick / "reports" / "example"
-    )
-    assert reason == "changed since: version of pystemmer"
-
-
-def test_of_a_shared_namespace_only_what_was_imported_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("one", "two"):
-        (tmp_path / "shared_name" / name).mkdir(parents=True)
-        (tmp_path / "shared_name" / name / "__init__.py").touch()
-        information = tmp_path / f"part_{name}-1.0.dist-info"
-        information.mkdir()
-        (information / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: part_{name}\nVersion: 1.0\n"
-        )
-        (information / "RECORD").write_text(f"shared_name/{name}/__init__.py,,\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    imported = importlib.import_module("shared_name.one")
-    monkeypatch.setattr(
-        sys.modules["__main__"], "one_part", imported, raising=False
-    )  # as a notebook does
-    try:
-        versions = provenance.loaded_versions()
-    finally:
-        del sys.modules["shared_name"], sys.modules["shared_name.one"]
-    assert versions["part-one"] == "1.0"
-    assert "part-two" not in versions
+def test_a_killed_build_leaves_every_report_whole(root: Path) -> None:
+    """Its workers and kernels end with it, and the next build gives what it would have given."""
+    outcomes()
+    old = digest(root / "reports")
+    put(root, TABLE.replace("range(size)", "range(1, size + 1)"), "report.finish()")
+    command = [sys.executable, "-m", "equipoise_cli", "build"]
+    begun = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    seconds = time.monotonic() - begun
+    new = digest(root / "reports")
+    for moment in (0.5, 0.95):
+        running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        time.sleep(moment * seconds)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+        now = digest(root / "reports")
+        for name in old:
+            assert now[name] in (old[name], new[name])
+    subprocess.run(command, check=True, capture_output=True)
+    assert digest(root / "reports") == new
 
 
 def test_normalising_removes_what_changes_from_run_to_run() -> None:
@@ -522,23 +262,3 @@ def test_normalising_removes_what_changes_from_run_to_run() -> None:
     assert steady.cells[0].metadata == {"tags": ["parameters"]}
     assert "papermill" not in steady.metadata
     assert notebooks.normalise(steady) == steady
-
-
-def test_whoever_reads_reports_puts_back_what_a_killed_build_has_set_aside(root: Path) -> None:
-    """A build killed between its two renames left ``check`` and ``list`` without the report."""
-    build.build()
-    before = digest(root / "reports")
-    faults = build.check()
-    for read in (build.check, build.listing):
-        aside = root / "reports" / ".equipoise" / "aside"
-        aside.mkdir(parents=True)
-        (root / "reports" / "example").rename(aside / "example")
-        result = read()
-        assert digest(root / "reports") == before
-        assert isinstance(result, pd.DataFrame) or result == faults
-    # A build that is at work is left alone.
-    with staging.staging():
-        aside.mkdir(parents=True)
-        (root / "reports" / "example").rename(aside / "example")
-        staging.heal()
-        assert not (root / "reports" / "example").exists()

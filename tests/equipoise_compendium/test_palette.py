@@ -16,9 +16,9 @@ from equipoise_compendium.plots import COLOURS, GREY
 
 Colours = npt.NDArray[np.float64]
 
-STYLE = (
-    Path(equipoise_compendium.__file__).parent / "site" / "templates" / "site" / "style.css"
-).read_text(encoding="utf-8")
+STYLE = (Path(equipoise_compendium.__file__).parent / "site" / "templates" / "style.css").read_text(
+    encoding="utf-8"
+)
 LIGHT, DARK = (np.array(to_rgb(ground)) for ground in re.findall(r"--paper: (#\w{6})", STYLE))
 HALF_TURN = np.array(
     [[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]]

@@ -26,11 +26,14 @@ from equipoise_cli import main
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
 from equipoise_compendium.settings import settings
-from equipoise_compendium.site import pages
 
 ROOT = project.root()
 README = ROOT / "README.md"
-GUIDES = [pages.guide_file(name) for name in settings().guide]
+GUIDES = []
+for guide in settings().guide:
+    own = ROOT / settings().guides / f"{guide}.md"
+    GUIDES.append(own if own.is_file() else ROOT / "lib/equipoise_compendium/site/guide" / own.name)
+RECOMPUTE = GUIDES[settings().guide.index("recompute")]
 
 
 def blocks(path: Path, *languages: str) -> list[str]:
@@ -297,24 +300,24 @@ def check_orders(clone: Clone) -> None:
 
 
 def check_studies(clone: Clone) -> None:
-    assert re.search(r"^qwen-1.5b: (\S+) of \1 answers recorded$", clone.said, re.MULTILINE)
-    assert "about 1,870 USD at most" in clone.said
+    """No block of this page runs: models and their data are not in a clone."""
+    assert clone.said == ""
 
 
 def check_fork(clone: Clone) -> None:
-    assert (clone.folder / "ro-crate-metadata.json").is_file()
+    assert (clone.folder / "reports" / "my_films" / "my_films.ipynb").is_file()
+    assert (clone.folder / "tests" / "test_my_films.py").is_file()
 
 
 def check_recompute(clone: Clone) -> None:
-    """The numbers of the example, the paper that is added, and the picture of its table."""
+    """The numbers of the example, and the paper that is added."""
     ledger = clone.table("my-compendium/reports/ledger.csv").set_index(["paper", "artefact"])
     cells, differing = ledger.loc[("anscombe", "table-1"), ["cells", "differing"]].map(int)
-    guide = pages.guide_file("recompute").read_text(encoding="utf-8")
+    guide = RECOMPUTE.read_text(encoding="utf-8")
     assert f"{cells} printed cells in one table" in guide
     assert f"Of its cells {cells - differing} agree, and {differing} differ" in guide
     assert ledger.loc[("smith2020", "table-1"), "status"] == "exact"
-    assert "2 passed" in clone.said
-    assert (clone.folder / "my-compendium" / "typed.png").stat().st_size > 1000
+    assert "1 passed" in clone.said
 
 
 CHECKS = {

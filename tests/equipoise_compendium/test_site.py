@@ -1,475 +1,340 @@
-"""Guards the site: markup that may pass, links, and what a browser makes of it without network."""
+"""Guards the site: every link, its scripts, what passes its sanitiser, and what a browser shows."""
 
-import base64
-import csv
+from __future__ import annotations
+
 import html
-import http.client
-import itertools
+import importlib.util
 import json
 import re
 import shutil
-import threading
-from collections import Counter
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from commands import called
+from chromium import PROGRAM, Browser, Page
+from crawl import broken_links, pages
 from equipoise import catalogue
-from equipoise_compendium import claim_marks, ledger, printed, project
-from equipoise_compendium.shown import Shown, folded
-from equipoise_compendium.site import markup, serve
+from equipoise_compendium import build, plots, project, shown
+from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
+from equipoise_compendium.report import Report
+from equipoise_compendium.site import markup
 from equipoise_compendium.site import pages as site
-from site_pages import HOSTILE, HTML, PAGES, PARSED, SITE, Page, formulas_of
+from equipoise_compendium.site.added import script
+from equipoise_studies.pages import explore
+from explored import PAGE, SETTINGS, report, wanted
 
-# --- pages ----------------------------------------------------------------------------------------
-
-
-def test_every_notebook_has_a_page_and_the_committed_site_is_this_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(site, "pages", lambda: PAGES)
-    assert {f"{name}.html" for name in site.reported()} < set(HTML)
-    assert site.check() == []
-    assert {path.relative_to(SITE).as_posix() for path in SITE.rglob("*") if path.is_file()} == set(
-        PAGES
-    )
-
-
-@pytest.mark.parametrize("name", HTML)
-def test_links_resolve_and_nothing_is_loaded_from_elsewhere(name: str) -> None:
-    page = PARSED[name]
-    assert len(set(page.ids)) == len(page.ids)
-    for tag, values in page.tags:
-        for attribute in ("href", "src", "srcset"):
-            if attribute not in values:
-                continue
-            parts = urlsplit(values[attribute])
-            if tag == "a" and parts.scheme in ("http", "https"):
-                continue
-            if values[attribute].startswith("data:"):
-                assert tag in ("img", "link")
-                continue
-            assert (parts.scheme, parts.netloc) == ("", ""), values[attribute]
-            target = unquote(parts.path) or name
-            there = target in PAGES or (SITE / target).resolve().is_file()
-            assert there, f"{name} points to {values[attribute]}"
-            if parts.fragment:
-                ids = PARSED[target].ids
-                assert parts.fragment in ids or unquote(parts.fragment) in ids, values[attribute]
-
-
-@pytest.mark.parametrize("name", HTML)
-def test_a_page_can_be_read_without_eyes_or_mouse(name: str) -> None:
-    page = PARSED[name]
-    assert page.all("html")[0]["lang"] == "en"
-    assert page.all("a")[0] == {"class": "skip", "href": "#main"}
-    assert all(values.get("alt") for values in page.all("img"))
-    assert len(page.all("h1")) == 1
-    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
-    assert levels[0] == 1
-    assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(levels)), levels
-
-
-def test_the_index_shows_every_artefact_by_letter_and_leads_to_it() -> None:
-    cells = [
-        values
-        for values in PARSED["index.html"].all("a")
-        if values.get("class", "").startswith("cell")
-    ]
-    known = printed.artefacts()
-    assert len(cells) == len(known)
-    told = re.findall(
-        r'<a class="cell (\w+)" href="([^"]*)"[^>]*>'
-        r'<span aria-hidden="true">[TF][\d.]+ <b>(.)</b>(.*?)</span>\n'
-        r'<span class="hidden">(.*?)</span></a>',
-        PAGES["index.html"].decode(),
-        re.DOTALL,
-    )
-    assert len(told) == len(known)
-    for status, href, letter, marks, words in told:
-        assert letter == site.LETTERS[status]
-        assert words.endswith(f"{status.capitalize()}.")
-        assert href.startswith("artefacts.html#row-") == (status == "absent")
-        assert ("✗" in marks) == ("contradicted" in words)
-        assert ("?" in marks) == ("undecided" in words)
-    assert any("✗" in marks for *_, marks, _ in told)
-    assert len(set(site.LETTERS.values())) == len(ledger.STATUSES) == len(site.LETTERS)
-
-
-def test_home_counts_as_the_ledger_and_the_page_of_claims_do() -> None:
-    home, claims_page = (PAGES[name].decode() for name in ("index.html", "claims.html"))
-    with (project.root() / "reports" / "ledger.csv").open(encoding="utf-8", newline="") as lines:
-        statuses = Counter(row["status"] for row in csv.DictReader(lines))
-    counts = {word: number for number, word in re.findall(r"<b>(\d+)</b> (\w+)(?=[,:])", home)}
-    assert {status: int(count) for status, count in counts.items()} == statuses
-    with (project.root() / "reports" / "verdicts.csv").open(encoding="utf-8", newline="") as lines:
-        verdicts = [row for row in csv.DictReader(lines) if row["paper"] == "all"]
-    of_basis = {"recomputed": "on printed numbers", "replica": "on a replica"}
-    for row in verdicts:
-        if row["basis"] not in of_basis or row["verdict"] == "all":
-            continue
-        words = rf"{row['sentences']} sentences {of_basis[row['basis']]}"
-        line = claims_page.split(f'<dt id="{row["verdict"].replace(" ", "-")}">')[1]
-        assert words in line.partition("</dd>")[0]
-        part = home.split(f"{of_basis[row['basis']].capitalize()}: ")[1].partition("<h3>")[0]
-        if row["sentences"] != "0":
-            assert f">{row['verdict']}</span> {row['sentences']}: " in part
-
-
-def test_home_says_of_whom_it_is_and_unfolds_three_findings_with_their_numbers() -> None:
-    home = PAGES["index.html"].decode()
-    main = home.partition("<main")[2]
-    for words in ("Tetsuya Sakai (2023)", "Amin Abolghasemi (2026)", "Version 0.1.0"):
-        assert words in main.partition("<h2")[0]
-    actions = re.findall(r'<a href="([^"]+)">', re.findall(r'class="actions">(.*?)</p>', main)[0])
-    assert actions == ["#notebooks", "guide-runs.html", "guide-fork.html", "cite.html"]
-    leads = re.findall(r'<article class="lead-finding">(.*?)</article>', main, re.DOTALL)
-    assert len(leads) == 3
-    for lead in leads:
-        assert re.search(r"<b>-?[\d.]+ \[-?[\d.]+, -?[\d.]+\]", lead)
-        drawing = base64.b64decode(re.findall(r"base64,([^\"]+)", lead)[0]).decode()
-        assert drawing.startswith("<svg")
-        assert "<circle" in drawing
-        assert 'class="verdict' in lead
-
-
-def test_a_mark_shows_estimate_interval_and_bound_in_their_order() -> None:
-    claim = {
-        "said": "gain",
-        "estimate": 0.5,
-        "low": 0.25,
-        "high": 1.0,
-        "n": 9,
-        "printed": 0.75,
-        "reason": "",
-        "contradicted_if": "<= 0",
-        "verdict": "holds",
-    }
-    drawing = base64.b64decode(re.findall(r"base64,([^\"]+)", claim_marks.mark(claim))[0]).decode()
-    bound = float(re.findall(r"M([\d.]+) 2V", drawing)[0])
-    low, high = map(float, re.findall(r'M([\d.]+) 12H([\d.]+)" [^>]*stroke-width="6"', drawing)[0])
-    estimate = float(re.findall(r'cx="([\d.]+)" cy="12" r="6"', drawing)[0])
-    printed = float(re.findall(r'cx="([\d.]+)" cy="12" r="8"', drawing)[0])
-    assert bound < low < estimate < printed < high
-    # what contradicts lies before the bound, dashed
-    assert f'd="M0 12H{bound}"' in drawing
-    assert 'alt="0.5 [0.25, 1] on a line; contradicted at or below 0"' in claim_marks.mark(claim)
-    nothing = claim | {"estimate": None, "low": None, "high": None, "printed": None, "reason": "x"}
-    assert claim_marks.mark(nothing) == ""
-
-
-def test_equipoise_and_each_paper_can_be_cited() -> None:
-    page = html.unescape(PAGES["cite.html"].decode())
-    assert "@software{equipoise," in page
-    references = catalogue.references()
-    for paper in printed.artefacts()["paper"].unique():
-        assert references[paper] in page
-
-
-def test_what_is_not_reproduced_says_which_data_stand_in() -> None:
-    page = html.unescape(PAGES["artefacts.html"].decode())
-    part = page.partition('id="not-reproduced"')[2].partition('id="list"')[0]
-    with (project.root() / "reports" / "ledger.csv").open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    short_of = [row for row in rows if row["status"] in ("replica", "differing", "kept", "absent")]
-    assert len(short_of) > 30
-    for row in short_of:
-        assert f"#{row['paper']}-{row['artefact']}" in part or row["status"] == "absent"
-        assert row["data"] in part or row["status"] != "replica"
-
-
-def test_each_reported_artefact_can_be_downloaded() -> None:
-    for name in site.reported():
-        manifest = json.loads((project.root() / "reports" / name / "manifest.json").read_text())
-        links = {values.get("href") for values in PARSED[f"{name}.html"].all("a")}
-        for record in manifest["artefacts"]:
-            assert {f"../{name}/{file}" for file in record["files"]} <= links, record["artefact"]
-
-
-def test_contrast_of_text_and_ground() -> None:
-    """WCAG 2.1: a contrast of 4.5 to 1 on every ground of text, and for every colour of code."""
-    style = PAGES["assets/style.css"].decode()
-    day, night, code, code_by_night = re.split(
-        r"@media screen and \(prefers-color-scheme: dark\)|/\* code \*/", style
-    )
-    light = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", day))
-    dark = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", night))
-
-    def luminance(colour: str) -> float:
-        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    def contrast(one: str, other: str) -> float:
-        low, high = sorted((luminance(one), luminance(other)))
-        return (high + 0.05) / (low + 0.05)
-
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert set(light) == set(dark)
-    for variables, rules in ((light, code), (dark, code_by_night)):
-        inks = {"soft", "link", "focus"}
-        for ground in set(variables) - {"ink", "line", "edge", *inks}:
-            assert contrast(variables["ink"], variables[ground]) >= 4.5, ground
-        for ink in inks:
-            assert (
-                min(contrast(variables[ink], variables[g]) for g in ("paper", "ground")) >= 4.5
-            ), ink
-        colours = re.findall(r"^\.highlight .*[{ ]color: (#[0-9a-f]{6})", rules, re.MULTILINE)
-        assert len(colours) > 20
-        assert min(contrast(colour, variables["ground"]) for colour in colours) >= 4.5
-    inside = re.sub(r":root \{.*?\}", "", day + night, flags=re.DOTALL)
-    assert set(re.findall(r"#[0-9a-f]{3,6}\b", inside)) == {
-        "#e08a00"
-    }  # a mark of the page Explore, edged with ink
-
-
-def test_the_same_bytes_again() -> None:
-    assert site.pages() == PAGES
-
-
-# --- what may pass --------------------------------------------------------------------------------
-
-
-def test_hostile_markup_is_text() -> None:
-    page = Page(markup.clean(HOSTILE))
-    assert [tag for tag, _ in page.tags] == ["img", "a", "img"]
-    assert all(not name.startswith("on") for _, values in page.tags for name in values)
-    assert [values.get("src") for values in page.all("img")] == ["x", None]
-    assert page.all("a") == [{}]
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                *(
-                    "<script>",
-                    "</script>",
-                    "<img ",
-                    "src=//192.0.2.1 ",
-                    "onerror=a ",
-                    "style=b ",
-                    ">",
-                    "<a href=",
-                    "x",
-                    '"',
-                ),
-                "javascript:a",
-                "JaVaScRiPt:a",
-                "data:text/html,a",
-                "<style>",
-                "<svg>",
-                "<math>",
-                "<!--",
-                "-->",
-                "&lt;",
-            ]
-        ),
-        max_size=12,
-    ).map("".join)
+SITE = project.root() / "reports" / "site"
+NAMES = sorted(path.stem for path in SITE.glob("*.html"))
+HOSTILE = (
+    "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    '<svg onload="document.title=1"><a href="javascript:alert(1)">x</a></svg>'
+    "<iframe src='http://192.0.2.1/'></iframe><img src='http://192.0.2.1/a.png'> "
+    "$\\href{http://192.0.2.1}{x}$ & | `"
 )
-def test_nothing_active_passes(written: str) -> None:
-    for tag, values in Page(markup.clean(written)).tags:
-        assert tag in markup.TAGS
-        assert not {name for name in values if name.startswith("on") or name == "style"}
-        assert not values.get("href", "").lower().startswith("javascript")
-        source = values.get("src", "")
-        assert not urlsplit(source).netloc
+in_a_browser = pytest.mark.skipif(
+    PROGRAM is None, reason="no Chromium on this machine: the pages are not opened in a browser"
+)
 
 
-def test_formulas_are_mathml_and_hostile_ones_text() -> None:
-    page = Page(
-        markup.prose("so $L \\le 1$ and\n\n$$\\sum_{i<n} x_i$$\n\n\\begin{align}a &= b\\end{align}")
-    )
-    assert [values.get("display", "inline") for values in page.all("math")] == [
-        "inline",
-        "block",
-        "block",
+# --- the pages as files ---------------------------------------------------------------------------
+
+
+def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere() -> None:
+    assert broken_links(SITE) == []
+    for path, page in pages(SITE).items():
+        sources = [values["src"] for _, values in page.tags if "src" in values]
+        assert not any(source.startswith("http") for source in sources), path.name
+        assert all(values.get("alt") for tag, values in page.tags if tag == "img"), path.name
+
+
+def test_the_committed_site_is_that_of_the_reports_the_same_in_another_process() -> None:
+    assert site.check() == []
+    code = "from equipoise_compendium.site import pages; assert pages.check() == []"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_artefact_claim_and_measure_has_its_place() -> None:
+    parsed = {path.stem: page for path, page in pages(SITE).items()}
+    ledger = pd.read_csv(project.root() / "reports" / "ledger.csv", keep_default_na=False)
+    for row in ledger.itertuples():
+        anchor = f"{row.paper}-{row.artefact}"
+        assert f"row-{anchor}" in parsed["artefacts"].ids
+        if row.notebook:
+            assert anchor in parsed[str(row.notebook)].ids
+    claims = pd.read_csv(project.root() / "reports" / "claims.csv")
+    names = {f"claim-{row.paper}-{row.name}" for row in claims.itertuples(index=False)}
+    assert names <= set(parsed["claims"].ids)
+    assert {measure.anchor for measure in catalogue.MEASURES} <= set(parsed["measures"].ids)
+    for name in site.reported():
+        tables = (project.root() / "reports" / name / "tables").glob("*.csv")
+        shown_tables = set(parsed[name].ids)
+        assert {path.stem for path in tables} <= shown_tables, name
+
+
+def test_scripts_are_short_and_the_only_ones_that_may_run() -> None:
+    scripts = {"find": site.TEMPLATES / "find.js", "explore": explore.SCRIPT}
+    for name in NAMES:
+        text = html.unescape((SITE / f"{name}.html").read_text(encoding="utf-8"))
+        allowed = script(scripts[name])[1] if name in scripts else "'none'"
+        assert re.findall(r"script-src ([^\"]*?) *\">", text) == [allowed]
+    for path in scripts.values():
+        text, _ = script(path)
+        assert len(text.splitlines()) < 150
+        assert not re.search(r"https?:|import|fetch|\beval\b|innerHTML", text)
+
+
+def test_the_key_figure_is_at_the_top_of_its_notebook() -> None:
+    seen = 0
+    for path in sorted((project.root() / "notebooks").glob("*.ipynb")):
+        if "KeyFigure()" not in path.read_text(encoding="utf-8"):
+            continue
+        executed = project.root() / "reports" / path.stem / path.name
+        cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
+        first = next(cell for cell in cells if cell["cell_type"] == "code")
+        figures = [output for output in first["outputs"] if "image/png" in output["data"]]
+        assert len(figures) == 1, path.stem
+        assert figures[0]["metadata"]["image/png"]["alt"]
+        assert figures[0]["metadata"]["equipoise"]["figure"]
+        seen += 1
+    assert seen > 5
+
+
+def test_without_scripts_the_settings_of_the_papers_are_shown() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for topic in explore.TOPICS:
+        rows = re.findall(rf'id="{topic}-[01]-\d+"[^>]*>([\d.]+)</td>', text)
+        paper = wanted(topic, paper=list(report(topic)["paper"].unique()).index(1))
+        assert rows == [cell for pair in paper for cell in pair]
+    assert "<fieldset disabled>" in text
+
+
+# --- text that would do harm ----------------------------------------------------------------------
+
+OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\x1b[31m", "\x1b]0;owned\x07", "\x08", "\x9b2J", "\u202e", "\u2066", "\u2028"]
+)
+def test_control_characters_are_shown_and_not_obeyed(hidden: str) -> None:
+    text = f"a{hidden}b"
+    escaped = f"a{hidden.encode('unicode_escape').decode()}b"
+    assert OBEYED.search(shown.markdown_cell(text)) is None
+    made = shown.show_table("x", text, pd.DataFrame({text: [text]}), None, 4)
+    assert all(OBEYED.search(content) is None for content in made.formats.values())
+    assert escaped in made.formats["text/html"]
+    assert OBEYED.search(markup.clean(f"<p title='{text}'>{text}</p>")) is None
+    assert escaped in markup.prose(text)
+    assert OBEYED.search(plots.literal(text)) is None
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "data:text/html,a",
+        " data:text/html,a",
+        "da\nta:text/html,a",
+        "\x01data:text/html,a",
+        "&#100;ata:text/html,a",
+        "//host/share",
+        "\\\\host\\share",
+        "/\\host/share",
+        "/\t/host",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "java\tscript:alert(1)",
+        "blob:a",
+    ],
+)
+def test_a_link_that_leads_to_code_or_a_share_is_dropped(link: str) -> None:
+    cleaned = markup.clean(f'<a href="{link}">x</a><img src="{link}">')
+    for page in (cleaned, str(markup.prose(f"[x]({link}) ![y](<{link}>)"))):
+        for value in re.findall(r'(?:href|src)="([^"]*)"', page):
+            assert re.fullmatch(r"/?[\w%][\w./%-]*", value), page
+
+
+def test_words_keep_their_lines_and_are_no_markup() -> None:
+    said = [("USER", "one\n<script>two</script>\n\n| *three*")]
+    words = shown.show_words("p", "A <b>prompt</b>", said).formats
+    assert "<td>one<br>&lt;script&gt;two&lt;/script&gt;<br><br>| *three*</td>" in words["text/html"]
+    assert "A &lt;b&gt;prompt&lt;/b&gt;" in words["text/html"]
+    assert "<script>" not in words["text/markdown"]
+    assert r"\| \*three\*" in words["text/markdown"]
+
+
+@pytest.fixture
+def hostile_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The page of a notebook with a hostile text in every kind of output."""
+    root = tmp_path / "repository"
+    shutil.copytree(project.root() / "data" / "published", root / "data" / "published")
+    (root / "data" / "README.md").write_text("# Data\n")
+    (root / "notebooks").mkdir()
+    monkeypatch.chdir(root)
+    monkeypatch.setenv(REPORT_FOLDER_VARIABLE, str(root / "reports" / "evil"))
+    monkeypatch.setattr(project, "root", lambda: root)
+    report = Report("evil")
+    table = report.table("said", pd.DataFrame({"text": [HOSTILE]}), caption=HOSTILE)
+    report.finish()
+    bundles = [
+        {"text/plain": "", **table.formats},
+        {"text/html": HOSTILE},
+        {"text/markdown": HOSTILE},
+        {"text/plain": HOSTILE},
+        {"image/svg+xml": f"<svg>{HOSTILE}</svg>", "text/plain": HOSTILE},
+        {"application/javascript": "document.title = 'owned'"},
     ]
-    for tex in (r"\href{javascript:alert(1)}{x}", r"\nosuch", r"\frac{1"):
-        assert markup.formula(tex) == f'<code class="tex-error">{tex}</code>'
-    for text in (
-        HOSTILE,
-        r"$\text{<script>alert(1)</script>}$",
-        '$x" onload="a$',
-        '<span class="tex"><img src=x></span>',
-    ):
-        for tag, values in Page(markup.prose(text)).tags:
-            assert tag in markup.TAGS | markup._MATHML
-            assert not {name for name in values if name.startswith("on")}
-    written = '<math href="javascript:a"><mi>x</mi><maction actiontype="toggle"></maction></math>'
-    assert Page(markup.prose(written)).tags == [("p", {})]
+    outputs = [nbformat.v4.new_output("display_data", bundle) for bundle in bundles]
+    outputs.append(nbformat.v4.new_output("stream", text=HOSTILE))
+    title = nbformat.v4.new_markdown_cell("# A hostile transcript\n\nand a formula, $L + 1$")
+    code = nbformat.v4.new_code_cell("1", outputs=outputs)
+    book = nbformat.v4.new_notebook(cells=[title, code])
+    for folder in ("notebooks", "reports/evil"):
+        nbformat.write(book, root / folder / "evil.ipynb")
+    build.write_summaries(root / "reports")
+    site.refresh()
+    assert site.check() == []
+    (root / "reports" / "site" / "cite.html").write_text("altered")
+    assert site.check() == ["reports/site/cite.html is outdated: run equipoise site"]
+    return root / "reports" / "site" / "evil.html"
 
 
-def test_every_formula_of_our_own_is_converted() -> None:
-    assert not [name for name in HTML if b"tex-error" in PAGES[name]]
-    assert {name: PAGES[name].count(b"<math") for name in HTML} == {
-        name: formulas_of(name) for name in HTML
-    }
-    assert sum(map(formulas_of, HTML)) > 100
-
-
-def letters_of(tex: str) -> set[str]:
-    """Names in a formula: runs of letters, and Greek ones."""
-    greek = set(re.findall(r"\\(alpha|delta|kappa|omega|pi|tau|Delta)\b", tex))
-    plain = re.sub(r"\\text\{.*?\}|\\(begin|end)\{\w+\}|\\[A-Za-z]+", " ", tex)
-    return set(re.findall(r"[A-Za-z]+", plain)) | greek
-
-
-def test_every_symbol_of_a_measure_is_defined_and_every_option_told() -> None:
-    page = PAGES["measures.html"].decode()
-    for measure in catalogue.MEASURES:
-        known = set().union(*(letters_of(symbol) for symbol, _ in measure.symbols))
-        known |= {letter for name in known for letter in name} | set(
-            re.findall("[A-Za-z]+", measure.name)
-        )
-        missing = letters_of(measure.formula) - known - {"log", "max", "min", "du"}
-        assert missing == set(), measure.name
-        assert measure.example
-        assert measure.example.splitlines()[0][4:40].replace("'", "&#39;") in page.replace(
-            "&#34;", '"'
-        )
-        assert [option.name for option in measure.options if not measure.explained(option)] == []
-    assert "the largest TED that any list can have" in page
+def test_a_hostile_transcript_is_no_markup(hostile_page: Path) -> None:
+    (page,) = [page for path, page in pages(hostile_page.parent).items() if path == hostile_page]
+    tags = {tag for tag, _ in page.tags}
+    assert not tags & {"script", "iframe", "svg", "object", "embed"}
+    assert not any(name.startswith("on") for _, values in page.tags for name in values)
+    assert not any("192.0.2.1" in address for address in page.addresses)
+    assert [tag for tag, _ in page.tags].count("math") == 1
 
 
 # --- in a browser ---------------------------------------------------------------------------------
 
 
-# --- served ---------------------------------------------------------------------------------------
+@in_a_browser
+def test_a_hostile_transcript_does_nothing(hostile_page: Path, browser: Browser) -> None:
+    page = browser.open(hostile_page.as_uri())
+    assert "<title>A hostile transcript · Compendium</title>" in page.dom
+    assert page.asked == []
+    loud = hostile_page.with_name("loud.html")  # so that silence means something
+    loud.write_text("<script>console.error('heard')</script><img src='http://192.0.2.1/a.png'>")
+    page = browser.open(loud.as_uri())
+    assert "heard" in page.said
+    assert "http://192.0.2.1/a.png" in page.asked
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
-    with serve.server() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
+@pytest.fixture(scope="module")
+def axe() -> str:
+    spec = importlib.util.find_spec("axe_core_python")
+    if spec is None or spec.origin is None:
+        pytest.skip("axe-core-python is not installed: accessibility is not checked by a tool")
+    return (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
-def test_the_server_answers_on_loopback_and_to_its_own_name_only(port: int) -> None:
-    def ask(path: str, host: str, method: str = "GET") -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        connection.request(method, path, headers={"Host": f"{host}:{port}"})
-        answer = connection.getresponse()
-        content = answer.status, answer.read()
-        connection.close()
-        return content
-
-    assert ask("/site/index.html", "127.0.0.1") == (200, PAGES["index.html"])
-    assert ask("/", "localhost")[0] == 302
-    assert ask("/site/index.html", "rebound.example")[0] == 403
-    assert ask("/site/index.html", "rebound.example", "HEAD")[0] == 403
-    assert ask("/../data/README.md", "127.0.0.1")[0] == 404
-    assert ask("/%2e%2e/data/README.md", "127.0.0.1")[0] == 404
+AXE = """axe.run(document, {resultTypes: ["violations"]}).then(found => found.violations
+  .map(one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200)]))"""
+FLAT_FORMULAS = """[...document.querySelectorAll('math')]
+  .filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 6).length"""
 
 
-def test_the_command_serves_until_interrupted(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
-    def interrupted(_: object) -> None:
-        raise KeyboardInterrupt
-
-    taken = called("site", "--serve", "--port", str(port))
-    assert taken.exit_code == 2
-    assert f"cannot serve on port {port}" in taken.output
-    monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", interrupted)
-    served = called("site", "--serve")
-    assert served.exit_code == 0
-    assert re.match(r"http://127\.0\.0\.1:\d+/site/index\.html ", served.output)
-
-
-@pytest.mark.parametrize("command", [["site"], ["site", "--serve"], ["build"], ["check"], ["list"]])
-def test_outside_a_clone_one_sentence_says_so(
-    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@in_a_browser
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_whole_on_desk_and_phone_light_and_dark(
+    name: str, browser: Browser, axe: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        project, "__file__", str(tmp_path / "lib" / "equipoise_compendium" / "project.py")
+    page = browser.open((SITE / f"{name}.html").as_uri(), 1400)
+    assert page.said == ""
+    assert page.asked == []
+    page.run(f"{axe};0")
+    page.run("document.querySelectorAll('main details').forEach(fold => fold.open = true)")
+    assert page.run(FLAT_FORMULAS) == 0
+    for width, dark in ((1400, False), (390, True)):
+        page.resize(width)
+        page.look(dark=dark)
+        assert page.run("document.documentElement.scrollWidth") <= width
+        assert page.run(AXE) == [], (width, dark)
+    page.close()
+
+
+@in_a_browser
+def test_a_newcomer_gets_there_by_keyboard(browser: Browser) -> None:
+    """From the first page to a table, a definition, a contradicted claim, a guide, the licences."""
+    index = (SITE / "index.html").as_uri()
+    for words, place, text in (
+        ("gfrc2 table 3", "#gfrc2-table-3", "EGNP"),
+        ("TExFAIR", "", "TExFAIR"),
+        ("score your runs", "", "equipoise score"),
+        ("licences", "#Licences", "MIT"),
+    ):
+        page = browser.open(index)
+        page.run("document.querySelector('header input').focus()")
+        page.write(words)
+        page.follow("Enter")
+        assert page.run("document.querySelectorAll('#all li').length") > 0, words
+        page.run("document.querySelector('#all a').focus()")
+        page.follow("Enter")
+        assert page.run("location.hash").endswith(place), words
+        assert text in page.run("document.querySelector('main').innerText"), words
+        assert page.said == ""
+        page.close()
+    page = browser.open(index)
+    page.press("Tab")
+    page.press("Enter")
+    assert page.run("document.activeElement.id") == "main"  # the link that skips
+    page.click(".matrix a.cell")
+    assert page.run("document.querySelector(':target').getBoundingClientRect().top < innerHeight")
+    page.close()
+
+
+@in_a_browser
+def test_claims_are_filtered_without_a_script(browser: Browser) -> None:
+    page = browser.open((SITE / "claims.html").as_uri())
+    visible = """[...document.querySelectorAll('article.claim')].filter(a => a.offsetParent)
+        .map(a => a.className.split(' '))"""
+    everything = page.run(visible)
+    page.run("document.querySelector('a.verdict.undecided').click()")
+    page.run("document.querySelector('#only-finding').click()")
+    left = page.run(visible)
+    assert left == [names for names in everything if {"undecided", "finding"} <= set(names)]
+    assert 0 < len(left) < len(everything)
+    page.close()
+
+
+def _explored(page: Page, topic: str) -> Any:
+    rows = f"[...document.querySelectorAll('#about-{topic} tbody tr')]"
+    return page.run(f"{rows}.map(row => [...row.cells].slice(1).map(cell => cell.textContent))")
+
+
+@in_a_browser
+def test_explore_shows_the_report_under_every_combination(browser: Browser) -> None:
+    page = browser.open(PAGE.as_uri())
+    paper = list(report("M002")["paper"].unique()).index(1)
+    assert _explored(page, "M002") == wanted("M002", paper=paper)
+    table = report("M002")
+    names = [name for name in table if name not in ("run", *SETTINGS, "paper")]
+    sizes = [table[name].nunique() for name in SETTINGS]
+    said = page.run(
+        f"""(() => {{ const form = document.getElementById("settings"), all = [], sizes = {sizes};
+        const count = sizes.reduce((a, b) => a * b, 1);
+        for (let n = 0; n < count; n++) {{ let rest = n;
+          ["stop", "target", "gains", "patience"].forEach((name, i) => {{
+            const size = sizes[3 - i]; form.elements[name].value = rest % size;
+            rest = Math.floor(rest / size); }});
+          form.elements.patience.dispatchEvent(new Event("input", {{bubbles: true}}));
+          const cells = [...document.querySelectorAll("#about-M002 tbody td")];
+          all.push(cells.map(e => e.textContent)); }}
+        return all; }})()"""
     )
-    project.root.cache_clear()
-    try:
-        said = called(*command)
-    finally:
-        project.root.cache_clear()
-    assert said.exit_code == 2
-    assert "Error: no compendium at" in said.output
-    assert "(equipoise init makes them)" in " ".join(said.output.split())
-
-
-def test_the_command_makes_the_site_only_where_it_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = {
-        path.relative_to(SITE).as_posix(): path.read_bytes()
-        for path in SITE.rglob("*")
-        if path.is_file()
-    }
-    monkeypatch.setattr(site, "pages", lambda: there)
-    made = called("site")
-    assert (made.exit_code, made.output) == (0, "reports/site is up to date.\n")
-
-
-def test_the_command_opens_jupyterlab_at_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[list[str]] = []
-    monkeypatch.setattr("os.execv", lambda _, command: started.append(command))
-    assert called("lab", "--", "--no-browser").exit_code == 0
-    where = [
-        f"--ServerApp.root_dir={project.root()}",
-        "--LabApp.default_url=/lab/tree/notebooks",
-        "--ContentsManager.pre_save_hook=equipoise_compendium.saving.before_saving",
-    ]
-    assert started[0][1:] == ["-m", "jupyterlab", *where, "--no-browser"]
-
-
-# --- variants -------------------------------------------------------------------------------------
-
-
-def test_the_page_of_variants_says_what_can_be_changed() -> None:
-    page = PAGES["variants.html"].decode()
-    for name, notebook in site.reported().items():
-        assert f'href="{name}.html"' in page
-        for parameter in notebook.parameters.values():
-            assert f"<code>{parameter.name}=" in page
-
-
-def test_a_variant_has_a_page_complete_in_itself(tmp_path: Path) -> None:
-    report = project.root() / "reports" / "gfrc2_iclr_researchers"
-    folder = tmp_path / "gfrc2_iclr_researchers" / "patience=300"
-    shutil.copytree(report, folder)
-    manifest = json.loads((folder / "manifest.json").read_text()) | {
-        "parameters": {"patience": HOSTILE}
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    made = site.variant(folder)
-    page = Page(made.read_text())
-    assert made.parent == folder.parent
-    # The marks of claims are drawn within the page.
-    sources = [values["src"] for values in page.all("img") if values["src"][:5] != "data:"]
-    images = [unquote(source) for source in sources]
-    assert len(images) > 3
-    links = [
-        unquote(values["href"])
-        for values in page.all("a")
-        if values.get("href", "#")[0] not in "#h"
-    ]
-    assert len(links) > 10
-    missing = [name for name in images + links if not (made.parent / name).is_file()]
-    assert missing == []
-    assert not page.all("script")
-    assert "&lt;script&gt;document.title" in made.read_text()
-
-
-def test_a_title_may_open_sentences_alone(tmp_path: Path) -> None:
-    """Folded tables get links to their files; folded claims have none, and stay as they are."""
-    fold = folded("On what is printed", [Shown.text("a", "**Holds**", "<p>It holds.</p>")])
-    output = nbformat.v4.new_output("display_data", fold.formats)
-    notebook = nbformat.v4.new_notebook()
-    notebook.cells = [nbformat.v4.new_code_cell("fold", outputs=[output])]
-    nbformat.write(notebook, tmp_path / "example.ipynb")
-    page = markup.body(tmp_path)
-    assert "<summary>On what is printed</summary><p>It holds.</p></details>" in page
+    page.close()
+    first, second = (part for _, part in table.groupby("run", sort=False))
+    assert len(said) == len(first) == len(second)
+    for row, one, other in zip(
+        said, first[names].to_numpy(), second[names].to_numpy(), strict=True
+    ):
+        assert row == [f"{value:.6f}" for pair in zip(one, other, strict=True) for value in pair]

@@ -37,29 +37,34 @@ def test_a_legend_shows_the_markers_on_a_desk_and_on_a_phone() -> None:
     assert [len(bar.get_segments()) for bar in bars] == [1, 1]
 
 
-def test_no_legend_stands_over_a_title() -> None:
+def test_no_legend_overlaps_a_title() -> None:
     bars = pd.DataFrame({"benchmark": "NQ", "model": ["a", "b"], "total": [1.0, 2.0]})
-    figure, ax = plt.subplots(figsize=(6, 2))
-    figures.numbers_under(ax, bars.assign(source=["printed", "recorded"]), "Citations")
+    figure = figures.bars(bars.assign(source=["printed", "recorded"]), "Citations")
     title = figure.suptitle("A title as long as\nthe figure is wide, or a little longer than that")
     figure.draw_without_rendering()
     (legend,) = figure.legends
     assert not legend.get_window_extent().overlaps(title.get_window_extent())
 
 
-def test_a_name_breaks_nowhere_within_its_number_of_questions() -> None:
+def test_biases_are_drawn_by_group_with_their_intervals() -> None:
     rows = [
         ("Human / LLM", "Qwen 1.5B, NQ, n = 15", -1.0, -3.0, 1.0, 5.0, 6.0, 7.0),
-        ("Birch / Maple", "Qwen 1.5B (large), NQ-UTD, n = 300", 0.0, -1.0, 1.0, 5.0, 6.0, 7.0),
+        ("Birch / Maple", "Qwen 1.5B (large), NQ, n = 300", 0.0, -1.0, 1.0, np.nan, np.nan, np.nan),
     ]
     columns = ["group", "name", "value", "low", "high"]
     columns += ["printed low", "printed mean", "printed high"]
-    figure, ax = plt.subplots(figsize=(7, 3))
-    figures.biases(ax, pd.DataFrame(rows, columns=columns), "CAB, points")
-    plots.narrow(figure)
-    lines = []
-    for label in ax.get_yticklabels():
-        lines += label.get_text().split("\n")
-    assert len(lines) > len(rows)
-    spaced = [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
-    assert sum("n = 15" in line or "n = 300" in line for line in spaced) == len(rows)
+    figure = figures.biases(pd.DataFrame(rows, columns=columns), "CAB, points")
+    (ax,) = figure.axes
+    labels = [label.get_text().replace("\N{NO-BREAK SPACE}", " ") for label in ax.get_yticklabels()]
+    assert labels == [row[1] for row in rows]
+    texts = [text.get_text() for text in ax.texts]
+    assert set(texts) == {"Human / LLM", "Birch / Maple", "published"}
+
+
+def test_each_mode_has_a_row_of_documents() -> None:
+    documents = pd.DataFrame(
+        {"mode": ["Vanilla", "Informed"], "document": 1, "relevant": True, "author": "LLM"}
+    )
+    figure = figures.modes(documents.assign(label=[None, "LLM"]))
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts.count("no label") == texts.count("[LLM]") == 1

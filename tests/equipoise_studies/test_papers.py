@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from equipoise_cli.loaders.fairweb_conversations import parse_fairweb
 
 from equipoise.attributes import read_attributes
 from equipoise.loaders.transcripts import (
@@ -18,7 +19,6 @@ from equipoise.loaders.transcripts import (
 )
 from equipoise.nuggets import nugget_table, read_nuggets
 from equipoise.problems import InputError
-from equipoise_cli.loaders.fairweb_conversations import parse_fairweb
 from equipoise_compendium import project
 from equipoise_compendium.claims import stated
 

@@ -1,4 +1,4 @@
-"""Claims of chapter 4 by a second, plain implementation, and under labels that mean nothing."""
+"""Claims of chapter 4: by a second, plain implementation, by hand, and under permuted labels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,8 +21,12 @@ from equipoise_compendium import project
 from equipoise_compendium.claims import Evidence, stated, verdict
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.ranking_bias import claims
-from equipoise_studies.ranking_bias.data import gender_groups, read_counted
-from equipoise_studies.ranking_bias.study import Study
+from equipoise_studies.ranking_bias.data import (
+    Study,
+    gender_groups,
+    read_collection,
+    read_runs,
+)
 
 CUTOFF = 10
 CUTOFFS = [1, 2, 3, 5, 10, 15, 20]
@@ -39,12 +45,12 @@ NAMES = {
 def fairness() -> pd.DataFrame:
     """Fairness of each list of NQ, set beside QS1, at all cut-offs, as the notebook has it."""
     study = Study.read("replica")
-    runs = study.runs()
+    runs = read_runs(study)
     original = runs[(runs["world"] == "original") & (runs["queries"] == "NQ")]
     scores = score_ranking_bias(
         original,
-        read_counted("nqoracle").term_counts,
-        gender_groups("long"),
+        read_collection(study, "NQ").term_counts,
+        gender_groups(study, "long"),
         cutoffs=CUTOFFS,
         tied_scores="expected",
         undefined=0.0,
@@ -56,7 +62,7 @@ def fairness() -> pd.DataFrame:
 def scores() -> pd.DataFrame:
     """Scores of each query of NQ, set beside QS1, at the cut-off, as the notebook has them."""
     study = Study.read("replica")
-    runs = study.runs()
+    runs = read_runs(study)
     runs = runs[runs["queries"] == "NQ"]
     original = runs[runs["world"] == "original"]
     names = {f"{name}@{CUTOFF}": name for name in ("NFaiRR", "TExFAIR")}
@@ -70,7 +76,7 @@ def scores() -> pd.DataFrame:
         tied_scores="expected",
     )
     overlap = overlap[overlap["topic"] != ""].assign(measure="CRBO")
-    qrels = read_counted("nqoracle").qrels
+    qrels = read_collection(study, "NQ").qrels
     gains = effectiveness(
         original.rename(columns={"topic": "query"}),
         qrels.rename(columns={"topic": "query", "level": "grade"}),
@@ -235,6 +241,10 @@ def alike(found: Evidence, plain: tuple[float, float, float], reach: float = 0.0
 OTHERS = ("all-MiniLM", "SPLADE-tiny", "cross-encoder")
 
 
+def wide(measure: str) -> pd.DataFrame:
+    return claims.by_query(scores(), "QS1", measure)
+
+
 @pytest.mark.parametrize(("measure", "fairer"), [("NFaiRR", 1 / 3), ("TExFAIR", 0.0)])
 def test_fairer_rankers_counted_again(measure: str, fairer: float) -> None:
     plain = plain_scores()
@@ -243,7 +253,7 @@ def test_fairer_rankers_counted_again(measure: str, fairer: float) -> None:
         test = stats.ttest_rel(plain[measure, run], plain[measure, "BM25"])
         above += test.statistic > 0 and 3 * test.pvalue < 0.05
         below += test.statistic < 0 and 3 * test.pvalue < 0.01
-    found = claims.significantly_above(scores(), "QS1", measure, "BM25", 0.05, "QS1")
+    found = claims.share_above("share", wide(measure), "BM25", 0.05, 1.0)
     assert found.estimate == above / 3 == fairer
     # Clopper and Pearson's ends, by the beta distribution
     not_below = 3 - below
@@ -254,7 +264,7 @@ def test_fairer_rankers_counted_again(measure: str, fairer: float) -> None:
     marked = 0
     for row in printed_table("thesis/table-4.1").to_dict("records"):
         marked += row["queries"] == "QS1" and row["method"] != "BM25" and "‡" in row[measure]
-    assert found.printed == marked / 10
+    assert claims.published_marks("QS1", measure).mean() == marked / 10
 
 
 def test_correlation_again() -> None:
@@ -267,7 +277,8 @@ def test_correlation_again() -> None:
             r.append(np.corrcoef(*columns)[0, 1])
         return float(np.mean(r))
 
-    alike(claims.correlation(scores(), "QS1", "QS1"), plain_interval(mean_r, 2433), 0.004)
+    found = claims.mean_correlation("r", wide("NFaiRR"), wide("TExFAIR"), 0.5)
+    alike(found, plain_interval(mean_r, 2433), 0.004)
 
 
 def test_gain_over_bm25_again() -> None:
@@ -275,24 +286,27 @@ def test_gain_over_bm25_again() -> None:
     gaps = [np.subtract(plain["nDCG", run], plain["nDCG", "BM25"]) for run in OTHERS]
     gain = np.mean(gaps, axis=0)
     again = plain_interval(lambda drawn: float(gain[drawn].mean()), 2433)
-    alike(claims.above_baseline(scores(), "QS1", "nDCG", "BM25", "QS1"), again)
+    ours = wide("nDCG")
+    gaps_of_ours = ours.drop(columns="BM25").sub(ours["BM25"], axis=0)
+    alike(claims.mean_evidence("gain", gaps_of_ours.mean(axis=1)), again)
 
 
 @pytest.mark.parametrize(("measure", "sign"), [("TExFAIR", -1), ("CRBO", 1)])
 def test_distance_from_the_nearest_ranker_again(measure: str, sign: int) -> None:
     plain = plain_scores()
-    of_bm25 = np.array(plain[measure, "BM25"])
-    of_others = [np.array(plain[measure, run]) for run in OTHERS]
+    bm25 = np.array(plain[measure, "BM25"])
+    others = [np.array(plain[measure, run]) for run in OTHERS]
 
     def distance(drawn: np.ndarray) -> float:
-        nearest = max(sign * values[drawn].mean() for values in of_others)
-        return float(sign * of_bm25[drawn].mean() - nearest)
+        nearest = max(sign * values[drawn].mean() for values in others)
+        return float(sign * bm25[drawn].mean() - nearest)
 
-    found = claims.beyond_all_others(scores(), "QS1", measure, "BM25", sign, "QS1")
+    found = claims.lead_over_others("lead", sign * wide(measure), "BM25", 0.0)
     alike(found, plain_interval(distance, 2433))
 
 
-def test_printed_fairness_again() -> None:
+def test_the_claims_of_published_cells_again() -> None:
+    """What the notebook reports, from the published cells alone."""
     rows = {}
     for row in printed_table("thesis/table-4.2").to_dict("records"):
         rows[row["queries"], row["model"]] = row
@@ -303,14 +317,34 @@ def test_printed_fairness_again() -> None:
             apart[name] = abs(float(row[name]) - float(rows[queries, "BM25"][name]))
         if model != "BM25":
             excess += [apart["TExFAIR"] - apart["CRBO"], apart["NFaiRR"] - apart["CRBO"]]
-    assert claims.least_excess_over_crbo().estimate == pytest.approx(min(excess))
-    assert claims.share_of_marks().estimate == 39 / 40
+    first = printed_table("thesis/table-4.1").to_dict("records")
+    cells = {(row["queries"], row["method"]): row for row in first}
+    equal = {"as labelled": 0, "exchanged": 0}
+    other = {"QS1": "QS2", "QS2": "QS1"}
+    names = {"MiniLM": "MiniLM KD", "TinyBERT": "TinyBERT KD"}
+    for (queries, model), row in rows.items():
+        for name in ("TExFAIR", "NFaiRR"):
+            method = names.get(model, model)
+            equal["as labelled"] += cells[queries, method][name].rstrip("‡") == row[name]
+            equal["exchanged"] += cells[other[queries], method][name].rstrip("‡") == row[name]
+    expected = {
+        "4.2-substantial": min(excess),
+        "4.2-repeats-4.1": equal["as labelled"] / 16,
+        "4.2-exchanged": equal["exchanged"] / 16,
+        "4.1-printed-range": max(float(row["r"].rstrip("†")) for row in first),
+        "4.1-fairer-marks": 39 / 40,
+    }
+    table = pd.read_csv(project.root() / "reports" / "claims.csv").set_index("name")
+    for name, number in expected.items():
+        assert table.loc[name, "estimate"] == pytest.approx(number), name
 
 
 # --- chance ---------------------------------------------------------------------------------------
 
 
-def exchanged(table: pd.DataFrame, column: str, keys: list[str], rest: list[str]) -> pd.DataFrame:
+def permuted_values(
+    table: pd.DataFrame, column: str, keys: list[str], rest: list[str]
+) -> pd.DataFrame:
     """The scores with the values of a column exchanged at random within each unit.
 
     ``keys``: what tells units apart. ``rest``: what goes along with a value.
@@ -331,7 +365,7 @@ def exchanged(table: pd.DataFrame, column: str, keys: list[str], rest: list[str]
 @cache
 def without_rankers() -> pd.DataFrame:
     """Scores in which the rankers of each query are exchanged."""
-    return exchanged(scores(), "run", ["queries", "topic"], ["measure"])
+    return permuted_values(scores(), "run", ["queries", "topic"], ["measure"])
 
 
 def without_measures() -> pd.DataFrame:
@@ -340,36 +374,36 @@ def without_measures() -> pd.DataFrame:
     table[["measure", "cutoff"]] = table["measure"].str.rsplit("@", n=1, expand=True)
     names = ["TExFAIR(proportional=False)", "TExFAIR", "NFaiRR"]
     table = table[table["measure"].isin(names)]
-    table = exchanged(table, "measure", ["queries", "run", "topic"], ["cutoff"])
+    table = permuted_values(table, "measure", ["queries", "run", "topic"], ["cutoff"])
     return table.assign(measure=table["measure"] + "@" + table["cutoff"])
 
 
-def without_ties() -> Evidence:
-    """A baseline whose ties move it no further than resampling moves a mean."""
-    ranges = []
-    for number, run in enumerate(NAMES.values()):
-        mean = 0.70 + 0.01 * number
-        row = {"queries": "QS2", "measure": "NFaiRR", "run": run, "mean": mean}
-        ranges.append(row | {"ids ascending": mean, "ids descending": mean + 0.001})
-    return claims.moved_by_ties(pd.DataFrame(ranges), "QS2", "NFaiRR", "BM25")
+def permuted(measure: str) -> pd.DataFrame:
+    return claims.by_query(without_rankers(), "QS1", measure)
 
 
-def reversal(measure: str) -> Evidence:
-    return claims.clearest_reversal(without_rankers(), "QS1", measure, "BM25")
+def choice(first: pd.DataFrame, second: pd.DataFrame) -> Evidence:
+    return claims.against_permuted_rankers("choice", first, second, claims.smaller_lead)
 
 
-def distance(measure: str, sign: int) -> Evidence:
-    return claims.beyond_all_others(without_rankers(), "QS1", measure, "BM25", sign, "QS1")
+def reversal(fair: pd.DataFrame, overlap: pd.DataFrame) -> Evidence:
+    others = fair.columns.drop("BM25")
+    return claims.against_permuted_rankers(
+        "reversal", fair[others], overlap[others], claims.clearest_reversal
+    )
 
 
 NULLS: dict[str, Callable[[], Evidence]] = {
-    "thesis/4.1-another-choice": lambda: claims.another_choice(without_rankers(), "QS1"),
-    "thesis/4.1-ties": without_ties,
-    "thesis/4.2-cutoff": lambda: claims.cutoff_sensitivity(without_measures(), ["QS1"], CUTOFFS),
-    "thesis/4.2-bm25-most-biased": lambda: distance("TExFAIR", -1),
-    "thesis/4.2-bm25-least-biased": lambda: distance("CRBO", 1),
-    "thesis/4.2-not-necessarily-texfair": lambda: reversal("TExFAIR"),
-    "thesis/4.2-not-necessarily-nfairr": lambda: reversal("NFaiRR"),
+    "thesis/4.1-another-choice": lambda: choice(permuted("NFaiRR"), permuted("TExFAIR")),
+    "thesis/4.2-cutoff": lambda: claims.excess_change("x", without_measures(), ["QS1"], CUTOFFS),
+    "thesis/4.2-bm25-most-biased": lambda: claims.lead_over_others(
+        "lead", -permuted("TExFAIR"), "BM25", 0.0
+    ),
+    "thesis/4.2-bm25-least-biased": lambda: claims.lead_over_others(
+        "lead", permuted("CRBO"), "BM25", 0.0
+    ),
+    "thesis/4.2-not-necessarily-texfair": lambda: reversal(permuted("TExFAIR"), permuted("CRBO")),
+    "thesis/4.2-not-necessarily-nfairr": lambda: reversal(permuted("NFaiRR"), permuted("CRBO")),
 }
 """Evidence for claims with a null, where labels mean nothing."""
 
@@ -383,15 +417,135 @@ def test_a_claim_does_not_hold_by_chance(name: str) -> None:
 
 def test_with_the_labels_as_they_are_the_same_claims_hold() -> None:
     """Else the test above would show nothing."""
+    by_query = fairness()[fairness()["topic"] != ""]
     found = {
-        "4.1-another-choice": claims.another_choice(scores(), "QS1"),
-        "4.2-cutoff": claims.cutoff_sensitivity(fairness(), ["QS1"], CUTOFFS),
-        "4.2-bm25-least-biased": claims.beyond_all_others(
-            scores(), "QS1", "CRBO", "BM25", 1, "QS1"
-        ),
-        "4.2-not-necessarily-texfair": claims.clearest_reversal(scores(), "QS1", "TExFAIR", "BM25"),
-        "4.2-not-necessarily-nfairr": claims.clearest_reversal(scores(), "QS1", "NFaiRR", "BM25"),
+        "4.1-another-choice": choice(wide("NFaiRR"), wide("TExFAIR")),
+        "4.2-cutoff": claims.excess_change("change", by_query, ["QS1"], CUTOFFS),
+        "4.2-bm25-least-biased": claims.lead_over_others("lead", wide("CRBO"), "BM25", 0.0),
+        "4.2-not-necessarily-texfair": reversal(wide("TExFAIR"), wide("CRBO")),
+        "4.2-not-necessarily-nfairr": reversal(wide("NFaiRR"), wide("CRBO")),
     }
     for name, evidence in found.items():
         edge = stated("thesis").loc[name, "contradicted_if"]
         assert verdict(evidence, str(edge)) == "holds", name
+
+
+# --- by hand, on random scores --------------------------------------------------------------------
+
+
+def table_of(scores: dict[str, Any]) -> pd.DataFrame:
+    return pd.DataFrame(scores)
+
+
+def in_every_permutation(first: Any, second: Any) -> Any:
+    """Means of two rankers in every exchange of them within queries: (exchanges, 2, measures)."""
+    pair = np.stack([first, second])  # (rankers, queries, measures)
+    means = []
+    for kept in product((True, False), repeat=pair.shape[1]):
+        keep = np.array(kept)[:, np.newaxis]
+        means.append([np.where(keep, pair[n], pair[1 - n]).mean(axis=0) for n in (0, 1)])
+    return np.array(means)
+
+
+def test_a_choice_and_a_reversal_are_compared_with_every_permutation() -> None:
+    values = np.random.default_rng(3).random((2, 9, 2))
+    gap = np.subtract(*values.mean(axis=1))
+    gaps = np.diff(in_every_permutation(*values), axis=1)[:, 0]  # (permutations, measures)
+    by_chance = np.where(gaps.prod(axis=1) < 0, np.abs(gaps).min(axis=1), 0)
+    lead = np.abs(gap).min() if gap.prod() < 0 else 0.0
+    tables = [table_of({"x": values[0, :, n], "y": values[1, :, n]}) for n in (0, 1)]
+    found = choice(*tables)
+    assert found.estimate == pytest.approx(lead - by_chance.mean(), abs=0.004)
+    assert found.high == pytest.approx(lead - np.quantile(by_chance, 0.025), abs=0.01)
+    assert found.low == pytest.approx(lead - np.quantile(by_chance, 0.975), abs=0.01)
+
+    reversed_by = np.where(gaps.prod(axis=1) < 0, 1, -1) * np.abs(gaps).min(axis=1)
+    clear = np.abs(gap).min() * (1 if gap.prod() < 0 else -1)
+    found = reversal(*(table.assign(BM25=7.0) for table in tables))
+    assert found.estimate == pytest.approx(clear - reversed_by.mean(), abs=0.004)
+
+
+def test_rankers_are_counted_that_are_significantly_above_or_may_be() -> None:
+    rng = np.random.default_rng(5)
+    base = rng.random(50)
+    shifts = {"far above": 0.5, "open": 0.0, "far below": -0.5}
+    table = pd.DataFrame({"bm25": base})
+    for run, shift in shifts.items():
+        table[run] = base + shift + rng.normal(0, 0.3, 50)
+    found = claims.share_above("share", table, "bm25", 0.05, 1.0)
+    # one of three above, two of three not below
+    ends = stats.beta.ppf(0.025, 1, 3), stats.beta.ppf(0.975, 3, 1)
+    assert (found.estimate, found.low, found.high) == pytest.approx((1 / 3, *ends))
+    # Bonferroni: what one test alone would call significant, three need not
+    gaps = rng.normal(0, 1, 50)
+    p_value = 0.05 / 2
+    gaps += stats.t.isf(p_value / 2, 49) * gaps.std(ddof=1) / np.sqrt(50) - gaps.mean()
+    table["open"] = base + gaps
+    assert claims.share_above("x", table, "bm25", 0.05, 1.0).estimate == pytest.approx(1 / 3)
+    alone = table[["bm25", "open"]]
+    assert claims.share_above("x", alone, "bm25", 0.05, 1.0).estimate == 1.0
+
+
+def test_an_interval_of_a_mean_is_near_the_normal_one() -> None:
+    values = pd.Series(np.random.default_rng(7).random(40))
+    found = claims.mean_evidence("mean", values)
+    error = values.std(ddof=1) / np.sqrt(40)
+    expected = stats.norm.interval(0.95, values.mean(), error)
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.3 * error)
+    assert found.estimate == pytest.approx(values.mean())
+    assert found.n == 40
+
+
+def test_a_ranker_of_one_score_has_no_correlation() -> None:
+    table = table_of({"x": [0.1, 0.2, 0.4], "y": [1.0, 1.0, 1.0]})
+    assert claims.mean_correlation("r", table, table, 0.5).estimate is None
+
+
+def test_a_change_is_a_range_of_means_over_the_cut_offs() -> None:
+    rng = np.random.default_rng(1)
+    sizes = {"TExFAIR(proportional=False)": 5.0, "TExFAIR": 1.0, "NFaiRR": 2.0}
+    rows = []
+    changes = {}
+    for name, size in sizes.items():
+        by_run = []
+        for run in "xy":
+            means = []
+            for k in (1, 2, 5):
+                values = rng.random(12) + size * k
+                means.append(values.mean())
+                for topic, value in enumerate(values):
+                    rows.append(("QS1", run, f"{topic:02d}", f"{name}@{k}", value))
+            by_run.append(np.ptp(means))
+        changes[name] = np.mean(by_run)
+    table = pd.DataFrame(rows, columns=["queries", "run", "topic", "measure", "value"])
+    found = claims.excess_change("change", table, ["QS1"], [1, 2, 5])
+    expected = changes["TExFAIR(proportional=False)"] - max(changes["TExFAIR"], changes["NFaiRR"])
+    assert found.estimate == pytest.approx(expected)
+
+
+# --- tables of the report -------------------------------------------------------------------------
+
+
+def test_the_reported_strata_are_those_of_the_lists_one_by_one() -> None:
+    """Of each list, how many of its first ten documents have a term of the long list."""
+    terms = {str(x["term"]).lower() for x in lines("facts", "ranking_bias", "terms.csv")}
+    with_term = set()
+    for line in lines("facts", "ranking_bias", "term_counts.parquet"):
+        if line["collection"] == "msmarco-pool" and line["term"] in terms and line["word"]:
+            with_term.add(line["document"])
+    path = project.root() / "reports" / "thesis_ch4_ranking_bias" / "tables" / "strata.csv"
+    reported = pd.read_csv(path, dtype={"with a term": str}).set_index(["queries", "with a term"])
+    runs = read_runs(Study.read("replica"))
+    for label in ("QS1", "QS2"):
+        top = runs[(runs["queries"] == label) & (runs["rank"] <= 10)]
+        numbers: dict[tuple[str, str], int] = {}
+        for run, topic, document in zip(top["run"], top["topic"], top["document"], strict=True):
+            numbers[run, topic] = numbers.get((run, topic), 0) + (document in with_term)
+        bounds = {"0": (0, 0), "1 to 2": (1, 2), "3 to 5": (3, 5), "6 to 10": (6, 10)}
+        for stratum, (low, high) in bounds.items():
+            share = sum(low <= number <= high for number in numbers.values()) / len(numbers)
+            row = reported.loc[(label, stratum)]
+            assert row["share of lists"] == pytest.approx(share)
+            if stratum == "0":
+                # a list without any term is fair by both measures
+                assert row["NFaiRR"] == row["TExFAIR"] == 1

@@ -1,4 +1,4 @@
-"""Claims of chapter 3 computed again from facts and printed tables, by loops of their own."""
+"""Claims of chapter 3 recomputed from derived data and published tables, by plain loops."""
 
 import csv
 import math

@@ -82,14 +82,6 @@ def test_only_who_always_says_dissatisfied_is_marked(measure: str, values: np.nd
     assert is_said == {0.0: True, 0.05: False}
 
 
-def test_thresholds_are_compared_as_two_bands() -> None:
-    lines = {}
-    for place, threshold in enumerate(figures.THRESHOLDS):
-        for run in ("encoder, x10", "hawkes, x10"):
-            lines[f"{run} ({threshold})"] = 0.2 * place + 0.5 * RATIOS
-    assert names_at_ends(drawn(table_of(lines))) == ["usual threshold (2)", "chosen threshold (2)"]
-
-
 NEAR = {"MistralIF, Few-shot": 0.81 + 0 * RATIOS, "Zephyr, Few-shot": 0.8 + 0 * RATIOS}
 
 

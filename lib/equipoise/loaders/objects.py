@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.files import is_parquet, json_value, parquet_table, read_text
-from equipoise.loaders.documents import MOST_PROBLEMS
 from equipoise.problems import InputError, Problems, listed, shown
+
+MOST_PROBLEMS = 100  # of a file, after which reading stops
 
 
 @dataclass(frozen=True)

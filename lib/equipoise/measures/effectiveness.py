@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import ir_measures
@@ -11,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import single_precision
-from equipoise.declare import checked
 from equipoise.measures.tied_scores import orders_of_ties, tied_spans
-from equipoise.options import TiedScores
+from equipoise.options import TiedScores, checked
 
 
 def parsed_measure(name: str) -> Any:
@@ -30,13 +28,16 @@ def parsed_measure(name: str) -> Any:
     return measure
 
 
+MEASURES = {"AP": "AP", "nDCG": "nDCG"}
+
+
 @checked
 def effectiveness(
     run: pd.DataFrame,
     judgements: pd.DataFrame,
     *,
     by: Sequence[str] = ("run",),
-    measures: Mapping[str, str] = MappingProxyType({"AP": "AP", "nDCG": "nDCG"}),
+    measures: Mapping[str, str] = MEASURES,
     tied_scores: TiedScores = "ranked",
 ) -> pd.DataFrame:
     """Effectiveness of every ranking: `by`, then ``query, measure, value``, sorted by measure.

@@ -8,10 +8,9 @@ what they can expect:
 DistrSim^m(L, k) \Bigr)
 
 `stopping` is the decay of ERR: users leave where a document satisfies them. `reciprocal_rank` and
-`rank_biased_utility` are the utilities of ERR and iRBU. `gfr_components` and `gfr` are the array
-kernels, `gfr_table` and `gfr_clusters` take and give tidy tables. With all weight on the utility,
-GFR is NCU (normalised cumulative utility): ERR and iRBU themselves, and with another decay and
-utility any other measure of that family, average precision for one.
+`rank_biased_utility` are the utilities of ERR and iRBU. `gfr_table` and `gfr_clusters` take and
+return tidy tables. With all weight on the utility, GFR is NCU (normalised cumulative utility): ERR
+and iRBU themselves.
 
 References
 ----------
@@ -24,11 +23,10 @@ of Group Fairness and Relevance. ACM TOIS 42(1), doi:10.1145/3589763.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,17 +34,14 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise import options
-from equipoise.arrays import Booleans, Floats, ratio
+from equipoise.arrays import Booleans, Floats, Integers, numbered, places, ranks, ratio, starts
 from equipoise.attributes import AttributeSet
-from equipoise.coverage import judge
-from equipoise.declare import checked, measure
-from equipoise.divergences import distribution_similarity, refuse_order
-from equipoise.measures.group_fairness import UTILITY, each_weight, tidy_scores
-from equipoise.measures.ranked_lists import Coverage, RankedLists, lay_out
+from equipoise.coverage import Seen, first, judge, of_runs
+from equipoise.divergences import distribution_similarity
+from equipoise.errors import listed, refuse_twice
+from equipoise.measures.group_fairness import UTILITY, each_weight, shares_by_group, tidy_scores
+from equipoise.options import checked, measure
 from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
-
-Decay = Callable[[Floats], Floats]
-"""From gains shaped (..., ranks) to the share of users that leaves at each rank, shaped alike."""
 
 Utility = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts."""
@@ -82,8 +77,7 @@ def reciprocal_rank(gains: ArrayLike) -> Floats:
     return np.reciprocal(np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
 
-@checked
-def rank_biased_utility(gains: ArrayLike, phi: options.Phi = 0.99) -> Floats:
+def rank_biased_utility(gains: ArrayLike, phi: float = 0.99) -> Floats:
     """The utility of iRBU (intentwise rank-biased utility), shaped (ranks,): phi^k at rank k.
 
     Sakai, Kim and Kang (2023).
@@ -91,12 +85,10 @@ def rank_biased_utility(gains: ArrayLike, phi: options.Phi = 0.99) -> Floats:
     return np.power(phi, np.arange(1, np.shape(gains)[-1] + 1, dtype=np.float64))
 
 
-UTILITIES: Mapping[str, Utility] = MappingProxyType(
-    {"ERR": reciprocal_rank, "iRBU": rank_biased_utility}
-)
+UTILITIES: Mapping[str, Utility] = {"ERR": reciprocal_rank, "iRBU": rank_biased_utility}
 """The utilities of the campaign by the name of their NCU measure."""
 
-_SIMILARITIES = MappingProxyType({"nominal": ("jsd",), "ordinal": ("nmd", "rnod")})
+_SIMILARITIES: options.Similarities = {"nominal": ("jsd",), "ordinal": ("nmd", "rnod")}
 
 
 def achieved_distributions(memberships: ArrayLike, represented: ArrayLike | None = None) -> Floats:
@@ -128,68 +120,6 @@ def _similarities(
     similarities = np.zeros(leaving.shape)
     similarities[leaving] = distribution_similarity(achieved[leaving], target, divergence)
     return similarities
-
-
-@_measure("Expected utility and DistrSim", sources=("sakai2023", "chapelle2009"))
-def gfr_components(
-    decay: ArrayLike,
-    utility: ArrayLike,
-    achieved: Sequence[ArrayLike],
-    targets: Sequence[ArrayLike],
-    divergences: Sequence[str],
-) -> Floats:
-    r"""The expected utility and expected DistrSim of each attribute set.
-
-    .. math::
-        \Bigl( \sum_k Decay(L, k) Utility(L, k), \;
-        \sum_k Decay(L, k) DistrSim^1(L, k), \; \ldots \Bigr)
-
-    - :math:`L, k`: a ranked list, and the rank at which users stop
-    - :math:`Decay(L, k)`: share of the users who stop at rank k
-    - :math:`Utility(L, k)`: what they have by then, such as ERR's reciprocal rank or iRBU's
-    - :math:`DistrSim^m(L, k)`: similarity of the groups met by then to the target, for
-      attribute set m
-
-    Parameters
-    ----------
-    decay : array_like, shaped (..., ranks)
-        Share of the users that leaves at each rank.
-    utility : array_like, shaped (..., ranks)
-        Utility for them; it broadcasts.
-    achieved : sequence of array_like, shaped (..., ranks, groups)
-        One array per attribute set (see `achieved_distributions`).
-    targets : sequence of array_like, shaped (groups,)
-        One per attribute set.
-    divergences : sequence of str
-        One name of `equipoise.divergences.DIVERGENCES` per attribute set.
-
-    Returns
-    -------
-    ndarray, shaped (..., 1 + attribute sets)
-        Between 0 and 1 where decay and utility are.
-
-    Raises
-    ------
-    ValueError
-        If the sequences differ in length, there is no such divergence, or numbers of groups differ.
-
-    Notes
-    -----
-    The terms of gfrc Eq. 1 before weighting.
-
-    Examples
-    --------
-    >>> decay = stopping([3, 0], max_gain=3)
-    >>> gfr_components(decay, reciprocal_rank(decay), [[[1, 0], [1, 0]]], [[0.5, 0.5]], ["nvd"])
-    array([0.75 , 0.375])
-    """
-    leaving = np.asarray(decay, dtype=np.float64)
-    experiences = [np.asarray(utility, dtype=np.float64)]
-    for distribution, target, divergence in zip(achieved, targets, divergences, strict=True):
-        reached = np.asarray(distribution, dtype=np.float64)
-        experiences.append(_similarities(leaving > 0, reached, target, divergence))
-    expected = [(leaving * experience).sum(axis=-1) for experience in experiences]
-    return np.stack(expected, axis=-1)
 
 
 @_measure("GFR", sources=("gfrc", "sakai2023"))
@@ -256,79 +186,263 @@ def gfr(
     return (terms * (weigh / total)).sum(axis=-1)
 
 
-def _check_divergences(
-    attributes: Mapping[str, AttributeSet], similarities: Mapping[str, Sequence[str]]
-) -> None:
-    kinds = {attribute.kind for attribute in attributes.values()}
-    without_divergence = sorted(kind for kind in kinds if not similarities.get(kind))
-    if without_divergence:
+# --- rankings in arrays ---------------------------------------------------------------------------
+
+_HIGHEST_GRADE = 20
+"""Levels above are years or counts, and 2^level is no gain."""
+
+
+def _gains_by_level(qrels: pd.DataFrame, gains: Mapping[int, float] | None) -> dict[int, float]:
+    """The gain of each level; by default 2^l - 1 up to the highest, at least 2."""
+    levels = set(qrels["level"].unique().tolist())
+    if gains is None:
+        highest = max(2, *levels)
+        if highest > _HIGHEST_GRADE:
+            raise ValueError(f"gains must be given for levels such as {highest}")
+        gains = {level: 2.0**level - 1 for level in range(1, highest + 1)}
+    without_gain = sorted(levels - set(gains) - {0})
+    if without_gain:
         raise ValueError(
-            f"no divergence is given for {' and '.join(without_divergence)} attribute sets"
+            f"gains must be for every level, got {sorted(gains)}; the qrels have level "
+            f"{listed(without_gain)}"
         )
-    refuse_order(similarities.get("nominal", ()))
+    return {0: 0.0, **gains}
+
+
+@dataclass(frozen=True)
+class _Rankings:
+    """Runs over the topics of the qrels, cut at one rank.
+
+    ``ranked`` has the numbers of run, topic and document, and rank from 0, ranking by ranking.
+    ``gains`` are 0 beyond the end of a ranking.
+    """
+
+    runs: list[str]
+    topics: pd.Index[Any]
+    documents: pd.Index[Any]
+    ranked: pd.DataFrame
+    gains: Floats  # shape (runs, topics, ranks)
+    largest_gain: float
+
+    def seen(
+        self, needed: str, ranked: pd.DataFrame, has_it: Booleans, ids: pd.Series
+    ) -> tuple[list[Seen], Floats]:
+        """Of how many ranked documents there is what is needed: by run, and as shares.
+
+        ``ids`` are those of the documents that have it. The shares are shaped (runs, topics + 1),
+        the last over all topics; NaN where nothing is ranked.
+        """
+        shape = len(self.runs), len(self.topics)
+        cells = ranked["run"].to_numpy() * shape[1] + ranked["topic"].to_numpy()
+        n_ranked = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        n_with = np.bincount(cells[has_it], minlength=shape[0] * shape[1]).reshape(shape)
+        without = ranked[~has_it]
+
+        def lacking(run: int) -> Any:
+            return self.documents[without.loc[without["run"] == run, "document"].iloc[:1000]]
+
+        whole, found = n_ranked.sum(axis=1), n_with.sum(axis=1)
+        counts = of_runs(needed, self.runs, found, whole, lacking, ids, self.documents)
+        shares = ratio(np.column_stack([n_with, found]), np.column_stack([n_ranked, whole]), np.nan)
+        return counts, shares
+
+
+def _row_of(
+    table: pd.DataFrame, topics: pd.Index[Any], documents: pd.Index[Any], ranked: pd.DataFrame
+) -> Integers:
+    """Row of the table that has the topic and document of each ranked one, -1 where none has.
+
+    A table without a column topic is for all topics.
+    """
+    document = places(table["document"], documents)
+    if "topic" not in table.columns:
+        row_of_document = np.full(len(documents) + 1, -1)
+        row_of_document[document] = np.arange(len(table))
+        row_of_document[-1] = -1  # where documents that nobody ranks lead
+        return row_of_document[ranked["document"]]
+    topic = places(table["topic"], topics)
+    rows = np.flatnonzero((topic >= 0) & (document >= 0))
+    # A pair of numbers is one number, which is quick to look up.
+    pairs = pd.Index(topic[rows] * len(documents) + document[rows])
+    positions = pairs.get_indexer(pd.Index(ranked["topic"] * len(documents) + ranked["document"]))
+    return np.append(rows, -1)[positions].astype(np.int64)
+
+
+def _cut(ranked: pd.DataFrame, n_topics: int, cutoff: int) -> pd.DataFrame:
+    """The first ranks of each ranking, ranking by ranking, in a column ``rank``, from 0."""
+    lists = ranked["run"].to_numpy() * n_topics + ranked["topic"].to_numpy()
+    by_list = np.argsort(lists, kind="stable")
+    rank = ranks(starts(lists[by_list]), len(lists))
+    return ranked.iloc[by_list[rank < cutoff]].assign(rank=rank[rank < cutoff])
+
+
+def _rankings(
+    runs: pd.DataFrame,
+    qrels: pd.DataFrame,
+    gains: Mapping[int, float] | None,
+    cutoff: int,
+    unjudged: options.Unjudged,
+) -> tuple[_Rankings, list[Seen], Floats]:
+    """Runs and qrels in arrays, and of how much there are rankings and judgements."""
+    if qrels.empty:
+        raise ValueError("the qrels judge no document")
+    refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
+    gain_of_level = _gains_by_level(qrels, gains)
+    topics = pd.Index(sorted(qrels["topic"].unique().tolist()))
+    run, run_names = numbered(runs["run"])
+    run_topic, run_topics = numbered(runs["topic"])
+    document, documents = numbered(runs["document"])
+    # Texts are numbered only once: numbers tell whether a row comes twice.
+    lists = run * len(run_topics) + run_topic
+    if not pd.Index(lists * len(documents) + document).is_unique:
+        refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
+    topic = topics.get_indexer(run_topics)[run_topic]
+    ranked = pd.DataFrame({"run": run, "topic": topic, "document": document})[topic >= 0]
+
+    read = _cut(ranked, len(topics), cutoff)
+    judgement = _row_of(qrels, topics, documents, read)
+    rankings = _Rankings(list(run_names), topics, documents, read, np.zeros(0), 0.0)
+    counts, shares = rankings.seen("a judgement", read, judgement >= 0, qrels["document"])
+    has_topic = np.zeros((len(run_names), len(topics)), dtype=np.bool_)
+    has_topic[ranked["run"], ranked["topic"]] = True
+    other_topics = first(run_topics.difference(topics, sort=False))
+    for name, present in zip(run_names, has_topic, strict=True):
+        place, n_present, absent = f"run {name}", int(present.sum()), first(topics[~present])
+        ids = (absent, other_topics)
+        counts.append(Seen(place, "topics of the qrels", "a ranking", n_present, len(topics), *ids))
+    n_relevant = int((qrels["level"] > 0).sum())
+    counts.append(Seen("the qrels", "judgements", "a level above 0", n_relevant, len(qrels)))
+
+    if unjudged == "removed":
+        is_judged = _row_of(qrels, topics, documents, ranked) >= 0
+        read = _cut(ranked[is_judged], len(topics), cutoff)
+        judgement = _row_of(qrels, topics, documents, read)
+    # The gain behind the last row, where -1 leads, is that of documents without a judgement.
+    gain_of_row = np.append(qrels["level"].map(gain_of_level).to_numpy(dtype=np.float64), 0.0)
+    depth = read["rank"].max() + 1 if len(read) else 1
+    gains_of_ranks = np.zeros((len(run_names), len(topics), depth))
+    gains_of_ranks[read["run"], read["topic"], read["rank"]] = gain_of_row[judgement]
+    rankings = replace(
+        rankings, ranked=read, gains=gains_of_ranks, largest_gain=max(gain_of_level.values())
+    )
+    return rankings, counts, shares
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _members(
+    rankings: _Rankings, table: pd.DataFrame, attribute: AttributeSet
+) -> tuple[Integers, Floats, Booleans, list[Seen], Floats]:
+    """Memberships of all ranked documents, for the topics that an attribute set applies to.
+
+    Returns those topics; memberships, shaped (runs, those topics, ranks, groups), uniform where
+    there is none; where there is one, shaped alike without groups; and of how many documents there
+    is one, as `_Rankings.seen` has it.
+    """
+    groups = list(attribute.groups)
+    absent = [group for group in groups if group not in table.columns]
+    if absent:
+        raise ValueError(f"the memberships in {attribute.name} have no column for {listed(absent)}")
+    keys = ["topic", "document"] if "topic" in table.columns else ["document"]
+    refuse_twice(table, keys, f"the memberships in {attribute.name} have a document")
+    ranked, topics = rankings.ranked, np.arange(len(rankings.topics))
+    if "topic" in table.columns:
+        topics = np.flatnonzero(rankings.topics.isin(table["topic"].unique()))
+        if not len(topics):
+            theirs = listed(table["topic"].unique(), most=3)
+            raise ValueError(
+                f"no topic of the qrels, such as {rankings.topics[0]}, has memberships in "
+                f"{attribute.name}, which are for {theirs}"
+            )
+        ranked = ranked[np.isin(ranked["topic"], topics)]
+    row_of_document = _row_of(table, rankings.topics, rankings.documents, ranked)
+    # Row of the table by run, topic and rank, -1 where there is none.
+    rows = np.full((len(rankings.runs), len(topics), rankings.gains.shape[-1]), -1)
+    rows[ranked["run"], np.searchsorted(topics, ranked["topic"]), ranked["rank"]] = row_of_document
+    # The vector behind the last row, where -1 leads: the group is unknown.
+    unknown = np.full((1, len(groups)), 1.0 / len(groups))
+    vectors = np.concatenate([table[groups].to_numpy(dtype=np.float64), unknown])
+    needed = f"a membership in {attribute.name}"
+    seen = rankings.seen(needed, ranked, row_of_document >= 0, table["document"])
+    return topics, vectors.take(rows, axis=0), rows >= 0, *seen
 
 
 @dataclass(frozen=True)
 class _Experiences:
     """What the users have who leave at each rank, by attribute set and measure.
 
-    ``by_measure`` has utilities, without an attribute set, and ``DistrSim-JSD`` and the like; each
-    is shaped (runs, topics, ranks), NaN for topics that the attribute set leaves out. ``coverage``
-    says by attribute set of how many documents there is a membership, and with an empty name, of
-    how many there is a judgement.
+    ``by_rank`` has utilities, without an attribute set, and ``DistrSim-JSD`` and so on; each is
+    shaped (runs, topics, ranks), NaN for topics that the attribute set leaves out. ``groups`` has
+    each group's part of the expected utility, shaped (runs, topics). ``seen`` are the shares of
+    documents with a membership by attribute set, and with an empty name those with a judgement.
     """
 
-    leaving: Floats  # (runs, topics, ranks): share of the users
-    by_measure: dict[tuple[str, str], Floats]
-    coverage: dict[str, Coverage]
+    rankings: _Rankings
+    leaving: Floats  # shape (runs, topics, ranks): share of the users
+    by_rank: dict[tuple[str, str], Floats]
+    groups: dict[tuple[str, str], Floats]
+    seen: dict[str, Floats]
+    counts: list[Seen]
 
 
 def _experiences(
-    lists: RankedLists,
-    decay: Decay | None,
+    runs: Any,
+    qrels: Any,
     memberships: Mapping[str, pd.DataFrame],
     attributes: Mapping[str, AttributeSet],
-    unrepresented: str,
+    gains: Mapping[int, float] | None,
+    cutoff: int,
+    unjudged: options.Unjudged,
+    unrepresented: options.Unrepresented,
     utilities: Mapping[str, Utility],
-    divergences: Mapping[str, Sequence[str]],
-    by_group: bool = False,
+    similarities: options.Similarities,
 ) -> _Experiences:
     """Utility and DistrSim of those who leave at each rank, and of how much was seen."""
-    _check_divergences(attributes, divergences)
-    if decay is None:
-        leaving = stopping(lists.gains, lists.largest_gain)
-    else:
-        leaving = decay(lists.gains)
-    experiences = {}
+    kinds = {attribute.kind for attribute in attributes.values()}
+    without_divergence = [kind for kind in sorted(kinds) if not similarities.get(kind)]
+    if without_divergence:
+        raise ValueError(f"divergences must be given for {listed(without_divergence)} groups")
+    if set(similarities.get("nominal", ())) & {"nmd", "rnod"}:
+        raise ValueError("divergences of nominal groups must be jsd or nvd, which need no order")
+    rankings, counts, judged = _rankings(
+        tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, unjudged
+    )
+    leaving = stopping(rankings.gains, rankings.largest_gain)
+    by_rank, groups, seen = {}, {}, {"": judged}
     for name, utility in utilities.items():
-        experiences["", name] = np.broadcast_to(utility(lists.gains), leaving.shape)
-
-    coverage = {"": lists.judged}
+        by_rank["", name] = np.broadcast_to(utility(rankings.gains), leaving.shape)
+    n_runs, n_topics, n_ranks = leaving.shape
     for name, attribute in attributes.items():
-        topics, members, represented, coverage[name] = lists.members(memberships[name], attribute)
+        topics, members, represented, counts_of_set, seen[name] = _members(
+            rankings, memberships[name], attribute
+        )
+        counts += counts_of_set
         counted = represented if unrepresented == "ignored" else None
         achieved = achieved_distributions(members, counted)
-        for divergence in divergences[attribute.kind]:
-            values = np.full(leaving.shape, np.nan)
-            values[:, topics] = _similarities(
+        for divergence in similarities[attribute.kind]:
+            similarity = np.full(leaving.shape, np.nan)
+            similarity[:, topics] = _similarities(
                 leaving[:, topics] > 0, achieved, attribute.target, divergence
             )
-            experiences[name, f"DistrSim-{divergence.upper()}"] = values
-        if not by_group:
-            continue
-        for utility_name, group in product(utilities, attribute.groups):
-            of_group = members[..., attribute.groups.index(group)]
-            values = np.full(leaving.shape, np.nan)
-            values[:, topics] = experiences["", utility_name][:, topics] * of_group
-            experiences[name, f"{utility_name}(group={group})"] = values
-    return _Experiences(leaving, experiences, coverage)
+            by_rank[name, f"DistrSim-{divergence.upper()}"] = similarity
+        cases = np.repeat(np.arange(n_runs * len(topics)), n_ranks)
+        for utility_name in utilities:
+            mass = (leaving * by_rank["", utility_name])[:, topics].ravel()
+            flat_members = members.reshape(-1, len(attribute.groups))
+            shares = shares_by_group(mass, flat_members, cases, n_runs * len(topics), mean=False)
+            for group, share in zip(attribute.groups, shares.T, strict=True):
+                part = np.full((n_runs, n_topics), np.nan)
+                part[:, topics] = share.reshape(n_runs, len(topics))
+                groups[name, f"{utility_name}(group={group})"] = part
+    return _Experiences(rankings, leaving, by_rank, groups, seen, counts)
 
 
 def _combinations(
     expected: Mapping[tuple[str, str], Floats],
     attributes: Mapping[str, AttributeSet],
-    utilities: Iterable[str],
-    divergences: Mapping[str, Sequence[str]],
+    utilities: Sequence[str],
+    similarities: options.Similarities,
     weights: Sequence[float],
     decimals: int | None,
 ) -> dict[tuple[str, str], Floats]:
@@ -336,25 +450,17 @@ def _combinations(
     kinds_of_sets = {attribute.kind for attribute in attributes.values()}
     kinds = [kind for kind in ("nominal", "ordinal") if kind in kinds_of_sets]
     scores = {}
-    for utility, *names in product(utilities, *(divergences[kind] for kind in kinds)):
-        upper_names = [name.upper() for name in names]
-        divergence_of_kind = dict(zip(kinds, upper_names, strict=True))
+    for utility, *names in product(utilities, *(similarities[kind] for kind in kinds)):
+        divergence_of_kind = dict(zip(kinds, names, strict=True))
         terms = [expected["", utility]]
         for name, attribute in attributes.items():
-            terms.append(expected[name, f"GF-{divergence_of_kind[attribute.kind]}"])
-        components = np.stack(terms, axis=-1)  # (runs, topics, 1 + attribute sets)
+            terms.append(expected[name, f"GF-{divergence_of_kind[attribute.kind].upper()}"])
+        components = np.stack(terms, axis=-1)  # shape (runs, topics, 1 + attribute sets)
         # An attribute set that leaves a topic out has no weight there.
         weigh = np.where(np.isnan(components), 0.0, weights)
-        measure_name = "+".join([f"GFR-{utility}", *upper_names])
+        measure_name = "+".join([f"GFR-{utility}", *(name.upper() for name in names)])
         scores["", measure_name] = gfr(np.nan_to_num(components), weigh, decimals)
     return scores
-
-
-def _with_means(values: Floats) -> Floats:
-    """Values shaped (runs, topics, scores), and behind the topics their means, without NaN."""
-    n_defined = (~np.isnan(values)).sum(axis=1, keepdims=True)
-    sums = np.nan_to_num(values).sum(axis=1, keepdims=True)
-    return np.concatenate([values, ratio(sums, n_defined, np.nan)], axis=1)
 
 
 @_measure(
@@ -366,22 +472,18 @@ def _with_means(values: Floats) -> Floats:
 def gfr_table(
     runs: Any,
     qrels: Any,
-    memberships: Any = MappingProxyType({}),
-    attributes: Mapping[str, Any] = MappingProxyType({}),
+    memberships: Any = None,
+    attributes: Mapping[str, Any] | None = None,
     *,
-    gains: options.LevelGains = "exponential",
+    gains: options.LevelGains = None,
     cutoff: options.Cutoff = 20,
-    order: options.Order = "file",
     unjudged: options.Unjudged = "nonrelevant",
     unrepresented: options.Unrepresented = "uniform",
-    absent: options.Absent = "zero",
-    decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
     similarities: options.Similarities = _SIMILARITIES,
     by_group: options.ByGroup = False,
     weights: options.Weights | None = None,
     decimals: options.Decimals | None = None,
-    least_seen: options.LeastSeen = 0.5,
 ) -> pd.DataFrame:
     """Expected utility and DistrSim of each attribute set, and their combinations, by topic.
 
@@ -391,7 +493,7 @@ def gfr_table(
     topic. ``GFR-iRBU`` without any attribute set is NCU. ``ERR(group=large)`` is the part of ERR
     that the documents of a group bring; of a set's groups they sum to ERR.
 
-    - :math:`L, k`: a ranked list, and the rank at which users stop
+    - :math:`L, k`: a ranking, and the rank at which users stop
     - :math:`Decay(L, k)`: share of the users who stop at rank k
     - :math:`Utility(L, k)`: what they have by then
     - :math:`DistrSim^m(L, k)`: similarity of the groups met by then to the target, for
@@ -401,37 +503,37 @@ def gfr_table(
 
     Parameters
     ----------
-    runs : DataFrame, columns run, topic, document, rank, score
-        Ranked lists, the rows of a list in file order; or whatever `equipoise.tidy_runs` takes.
+    runs : DataFrame, columns run, topic, document
+        Rankings, the rows of each in their order; or whatever `equipoise.tidy_runs` takes.
         Topics that have no qrels are left out.
     qrels : DataFrame, columns topic, document, level
-        Relevance levels; every topic in it is scored. Or whatever `equipoise.tidy_qrels` takes.
+        Relevance levels; every topic in it is scored, 0 where a run has no ranking for it. Or
+        whatever `equipoise.tidy_qrels` takes.
     memberships : mapping of str to DataFrame, columns topic, document and one per group
         By the name of the attribute set; without topic, for all topics. Or whatever
         `equipoise.tidy_memberships` takes.
     attributes : mapping of str to AttributeSet
-        By name, for the same names; without any, the groups found in the memberships, nominal and
-        wanted alike.
-    decay : callable, optional
-        Gains shaped (..., ranks) to the share of the users that leaves at each rank; the default is
-        `stopping` with the largest gain.
+        By name, for the same names; without any, the groups found in the memberships, nominal, with
+        a uniform target.
     utilities : mapping of str to callable
-        Utilities by the name of their measure.
+        Utilities by the name of their measure: from gains shaped (..., ranks) to numbers that
+        broadcast to that shape.
 
     Returns
     -------
     DataFrame, columns run, topic, attribute, measure, value, seen
         Runs in their order, topics in ascending order and then "" for the mean over the topics.
-        ``seen``: the share of the ranked documents, up to the cut-off, with the judgement or
+        ``seen``: the share of the ranked documents, up to the cutoff, with the judgement or
         membership that the value rests on, of the parts of GFR the least; NaN where none is ranked.
+        ``attrs["seen"]`` has the counts.
 
     Raises
     ------
     InputError
         If no ranked document of a run has a judgement, or a membership in an attribute set, or no
-        topic a list.
+        topic a ranking.
     ValueError
-        If a document comes twice in a list, in the qrels or in memberships; a level has no gain;
+        If a document comes twice in a ranking, in the qrels or in memberships; a level has no gain;
         memberships and attribute sets are not the same or do not fit.
 
     Notes
@@ -440,8 +542,7 @@ def gfr_table(
 
     Examples
     --------
-    >>> ranked = {"document": ["a", "b"], "rank": [1, 2], "score": [2.0, 1.0]}
-    >>> run = pd.DataFrame({"run": "r", "topic": "t", **ranked})
+    >>> run = pd.DataFrame({"run": "r", "topic": "t", "document": ["a", "b"], "rank": [1, 2]})
     >>> qrels = pd.DataFrame({"topic": "t", "document": ["a"], "level": [2]})
     >>> pages = pd.DataFrame({"topic": "t", "document": ["a"], "small": [0.0], "large": [1.0]})
     >>> size = AttributeSet("SIZE", "ordinal", ("small", "large"), [1, 1])
@@ -457,67 +558,72 @@ def gfr_table(
     6   r     t             GFR-iRBU+NMD  0.5588   0.5
     7   r     t            GFR-iRBU+RNOD  0.5588   0.5
     """
-    members, sets = tidy_sets(memberships, attributes)
+    members, sets = tidy_sets({} if memberships is None else memberships, attributes or {})
     weigh = each_weight(weights, [UTILITY, *sets])
-    lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
-    experiences = _experiences(
-        lists, decay, members, sets, unrepresented, utilities, similarities, by_group
+    found = _experiences(
+        *(runs, qrels, members, sets, gains, cutoff),
+        *(unjudged, unrepresented, utilities, similarities),
     )
-    coverage = experiences.coverage
-    judge((seen for of_part in coverage.values() for seen in of_part.seen), least_seen)
-
-    # What a score could see: the documents of its part; of GFR, the least over all parts.
-    scores, seen = {}, {}  # by attribute set and measure, each shaped (runs, topics)
-    for (attribute, name), values in experiences.by_measure.items():
-        key = attribute, name.replace("DistrSim-", "GF-")
-        scores[key] = (experiences.leaving * values).sum(axis=-1)
-        seen[key] = coverage[attribute].shares
-    least_share: Floats = np.fmin.reduce([of_part.shares for of_part in coverage.values()])
-    combined = _combinations(scores, sets, utilities, similarities, weigh, decimals)
+    counts = judge(found.counts)
+    # By attribute set and measure, each shaped (runs, topics).
+    scores = {
+        (attribute, name.replace("DistrSim-", "GF-")): (found.leaving * values).sum(axis=-1)
+        for (attribute, name), values in found.by_rank.items()
+    }
+    combined = _combinations(scores, sets, list(utilities), similarities, weigh, decimals)
+    if by_group:
+        scores |= found.groups
+    # A score rests on the documents of its part; GFR on the least over all parts.
+    seen = {key: found.seen[key[0]] for key in scores}
+    least: Floats = np.fmin.reduce(list(found.seen.values()))
+    seen |= dict.fromkeys(combined, least)
     scores |= combined
-    seen |= dict.fromkeys(combined, least_share)
 
-    values = np.stack(list(scores.values()), axis=-1)  # (runs, topics, scores)
-    # A topic without a list is worth nothing, unless it is left out of the means.
-    if absent == "omitted":
-        values[~lists.present] = np.nan
-    values = _with_means(values).reshape(-1, len(scores))
-    places = pd.DataFrame(product(lists.runs, [*lists.topics, ""]), columns=["run", "topic"])
-    seen_at_places = {key: shares.ravel() for key, shares in seen.items()}
-    return tidy_scores(places, dict(zip(scores, values.T, strict=True)), seen_at_places)
+    # Below the topics their mean, of those that an attribute set applies to.
+    values = np.stack(list(scores.values()), axis=-1)  # shape (runs, topics, scores)
+    n_defined = (~np.isnan(values)).sum(axis=1, keepdims=True)
+    means = ratio(np.nansum(values, axis=1, keepdims=True), n_defined, np.nan)
+    values = np.concatenate([values, means], axis=1).reshape(-1, len(scores))
+    rankings = found.rankings
+    cases = pd.DataFrame(product(rankings.runs, [*rankings.topics, ""]), columns=["run", "topic"])
+    shares = {key: seen[key].ravel() for key in scores}
+    table = tidy_scores(cases, dict(zip(scores, values.T, strict=True)), shares)
+    table.attrs["seen"] = counts
+    return table
 
 
 @checked
 def gfr_clusters(
     runs: Any,
     qrels: Any,
-    memberships: Any = MappingProxyType({}),
-    attributes: Mapping[str, Any] = MappingProxyType({}),
+    memberships: Any = None,
+    attributes: Mapping[str, Any] | None = None,
     *,
-    gains: options.LevelGains = "exponential",
+    gains: options.LevelGains = None,
     cutoff: options.Cutoff = 20,
-    order: options.Order = "file",
     unjudged: options.Unjudged = "nonrelevant",
     unrepresented: options.Unrepresented = "uniform",
-    decay: Decay | None = None,
     utilities: Mapping[str, Utility] = UTILITIES,
     similarities: options.Similarities = _SIMILARITIES,
 ) -> pd.DataFrame:
-    """The share, utility and DistrSim of each group of users that leaves a list at the same rank.
+    """The share, utility and DistrSim of each group of users that leaves a ranking at one rank.
 
     Returns a table with the columns run, topic, rank, attribute, measure, value: for each rank from
-    1 at which somebody leaves measure "share", each utility by name, and "DistrSim-JSD" and the
-    like with their attribute set. A score of `gfr_table` is the sum of share times value over the
-    ranks. The terms of gfrc Eq. 1.
+    1 at which somebody leaves measure "share", each utility by name, and "DistrSim-JSD" and so on
+    with their attribute set. A score of `gfr_table` is the sum of share times value over the ranks.
+    The terms of gfrc Eq. 1.
     """
-    members, sets = tidy_sets(memberships, attributes)
-    lists = lay_out(tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, order, unjudged)
-    experiences = _experiences(lists, decay, members, sets, unrepresented, utilities, similarities)
-    run, topic, rank = np.nonzero(experiences.leaving > 0)
-    places = pd.DataFrame(
-        {"run": np.array(lists.runs)[run], "topic": lists.topics[topic], "rank": rank + 1}
+    members, sets = tidy_sets({} if memberships is None else memberships, attributes or {})
+    found = _experiences(
+        *(runs, qrels, members, sets, gains, cutoff),
+        *(unjudged, unrepresented, utilities, similarities),
     )
-    scores = {("", "share"): experiences.leaving[run, topic, rank]}
-    for key, values in experiences.by_measure.items():
+    run, topic, rank = np.nonzero(found.leaving > 0)
+    rankings = found.rankings
+    cases = pd.DataFrame(
+        {"run": np.array(rankings.runs)[run], "topic": rankings.topics[topic], "rank": rank + 1}
+    )
+    scores = {("", "share"): found.leaving[run, topic, rank]}
+    for key, values in found.by_rank.items():
         scores[key] = values[run, topic, rank]
-    return tidy_scores(places, scores)
+    return tidy_scores(cases, scores)

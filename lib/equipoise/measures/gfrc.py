@@ -23,55 +23,40 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise import options
-from equipoise.arrays import Floats, Integers, cumulative_sums, ratio, starts
+from equipoise.arrays import Floats, cumulative_sums, ratio, starts, sums_by_case
 from equipoise.attributes import AttributeSet
-from equipoise.declare import checked, measure
 from equipoise.measures.group_fairness import (
     column_names,
     fairness_columns,
-    group_shares,
+    shares_by_group,
     similarity,
     tidy_scores,
     weight_shares,
 )
 from equipoise.nuggets import NuggetTable
-from equipoise.options import (
-    Duplicates,
-    Gains,
-    MaxLevel,
-    Nominal,
-    Ordinal,
-    Patience,
-    PositionWeight,
-)
+from equipoise.options import Gains, Nominal, Ordinal, Patience, PositionWeight, checked, measure
 
 _FAMILY = "Conversations: GFRC and GFRC2"
 declared = partial(measure, family=_FAMILY, range="0 to 1", ideal="1", direction="higher is better")
-GAINS: Mapping[int, float] = {1: 0.5, 2: 1.0}
+GAINS = {1: 0.5, 2: 1.0}
 """L1 and L2 as gfrc has them."""
 
 
-@checked
-def gain_values(levels: ArrayLike, gains: Gains = GAINS, max_level: MaxLevel = 2) -> Floats:
-    r"""Gain of each nugget from its relevance level.
+def gain_values(levels: ArrayLike, gains: Mapping[int, float] = GAINS) -> Floats:
+    """Gain of each nugget from its relevance level; level 0 has gain 0.
 
-    .. math:: g(l) = (2^l - 1) / 2^{l_{max}} \quad\text{(exponential)}
-
-    Level 0 always has gain 0. gfrc section 6.2 (L1 is 0.5, L2 is 1); gfrc2 section 4 (exponential:
-    L2 is 0.75).
+    gfrc section 6.2: L1 is 0.5, L2 is 1. gfrc2 section 4: L1 is 0.25, L2 is 0.75.
     """
     level = np.asarray(levels, dtype=np.int64)
-    if isinstance(gains, str):
-        gains = {number: (2**number - 1) / 2**max_level for number in range(1, max_level + 1)}
     without_gain = sorted(set(np.unique(level).tolist()) - set(gains) - {0})
     if without_gain:
         raise ValueError(
-            f"no gain for level {', '.join(map(str, without_gain))};"
-            f" there are gains for {sorted(gains)}"
+            f"gains must be for every level, got {sorted(gains)}; the nuggets have level "
+            f"{', '.join(map(str, without_gain))}"
         )
     gain_of_level = np.zeros(max([0, *gains]) + 1)
-    gain_of_level[list(gains)] = list(gains.values())
-    gain_of_level[0] = 0.0  # whatever the gains say of it
+    for number, gain in gains.items():
+        gain_of_level[number] = gain
     return gain_of_level[level]
 
 
@@ -101,7 +86,7 @@ def nugget_weights(
     Raises
     ------
     ValueError
-        If the patience is not above 1, or the weight is none of the three.
+        If the patience is at most 1, or the weight is none of the three.
 
     Notes
     -----
@@ -112,8 +97,6 @@ def nugget_weights(
     >>> nugget_weights([1, 35, 1251], 1250)
     array([1.    , 0.9728, 0.    ])
     """
-    if not patience > 1:
-        raise ValueError(f"a patience of {patience} words; it is above 1")
     words_before = np.asarray(end, dtype=np.float64)
     if position_weight == "one-based":
         words_before = words_before - 1
@@ -172,8 +155,7 @@ def relevance(
     """
     weights = nugget_weights(end, patience, position_weight)
     discounted = weights * np.asarray(gain, dtype=np.float64)
-    of_conversation = np.asarray(conversation, dtype=np.intp)
-    total = np.bincount(of_conversation, weights=discounted, minlength=conversations)
+    total = sums_by_case(conversation, discounted, conversations)
     # Twice the normaliser, the sum of pw over all words that are read.
     if position_weight == "zero-based-own-normaliser":
         words = patience - 1
@@ -182,25 +164,23 @@ def relevance(
     return total * 2 / words
 
 
-def _rows_that_count(
-    nuggets: NuggetTable, duplicates: Duplicates, beyond: options.BeyondPatience, patience: float
+def _counted_rows(
+    nuggets: NuggetTable, beyond_patience: options.BeyondPatience, patience: float
 ) -> NDArray[np.intp]:
     """Rows of the relevant nuggets that count in GF."""
-    counts = nuggets.relevant(duplicates)
-    if beyond == "ignored":
+    counts = nuggets.relevant()
+    if beyond_patience == "ignored":
         counts &= nuggets.end <= patience
     return np.flatnonzero(counts)
 
 
-def _turn_fairness(
+def _achieved(
     nuggets: NuggetTable,
     rows: NDArray[np.intp],
     attribute: AttributeSet,
     distribution: options.Distribution,
-    ordinal: Ordinal,
-    nominal: Nominal,
-) -> tuple[Floats, Floats]:
-    """Mean membership D(S) of turns with relevant nuggets, shaped (turns, groups), and DistrSim.
+) -> Floats:
+    """Mean membership D(S) of each turn with relevant nuggets, shaped (turns, groups).
 
     The mean is over the nuggets of the turn, or of all turns so far where distributions are
     cumulative.
@@ -208,23 +188,17 @@ def _turn_fairness(
     membership = nuggets.memberships[attribute.name][rows]
     conversation = nuggets.conversation[rows]
     turn_starts = starts(conversation, nuggets.turn[rows])
-    achieved = membership[:0]
-    if len(turn_starts):
-        sums = np.add.reduceat(membership, turn_starts, axis=0)
-        n_nuggets = np.diff(turn_starts, append=len(rows)).astype(np.float64)
-        if distribution == "cumulative":
-            # The mean over all nuggets so far, and not over the means of turns.
-            first_turns = starts(conversation[turn_starts])
-            sums = cumulative_sums(sums, first_turns)
-            n_nuggets = cumulative_sums(n_nuggets, first_turns)
-        achieved = sums / n_nuggets[:, None]
-    return achieved, similarity(achieved, attribute, ordinal, nominal)
-
-
-def _empty_turns(nuggets: NuggetTable, conversation_of_turn: Integers) -> Floats:
-    """How many turns of each conversation have no relevant nugget."""
-    n_with_nuggets = np.bincount(conversation_of_turn, minlength=len(nuggets.conversations))
-    return (nuggets.turns_held - n_with_nuggets).astype(np.float64)
+    if not len(turn_starts):
+        return membership[:0]
+    sums = np.add.reduceat(membership, turn_starts, axis=0)
+    n_nuggets = np.diff(turn_starts, append=len(rows)).astype(np.float64)
+    if distribution == "cumulative":
+        # The mean over all nuggets so far, and not over the means of turns.
+        first_turns = starts(conversation[turn_starts])
+        sums = cumulative_sums(sums, first_turns)
+        n_nuggets = cumulative_sums(n_nuggets, first_turns)
+    achieved: Floats = sums / n_nuggets[:, None]
+    return achieved
 
 
 @declared("GF and GFRC", sources=("gfrc", "gfrc2"))
@@ -234,7 +208,6 @@ def gfrc(
     *,
     patience: Patience = 1250,
     gains: Gains = GAINS,
-    max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
     distribution: options.Distribution = "independent",
     empty_turns: options.EmptyTurns = "ignore",
@@ -243,7 +216,6 @@ def gfrc(
     nominal: Nominal = "jsd",
     weights: options.Weights | None = None,
     alpha: options.Alpha | None = None,
-    duplicates: Duplicates = "nonrelevant",
     beyond_patience: options.BeyondPatience = "counted",
     by_group: options.ByGroup = False,
 ) -> pd.DataFrame:
@@ -313,39 +285,40 @@ def gfrc(
         alpha = 1 / (len(attributes) + 1)
     shares = weight_shares(weights, list(attributes))
     n_conversations = len(nuggets.conversations)
-    rows = _rows_that_count(nuggets, duplicates, beyond_patience, patience)
-    conversation, turn, end = nuggets.conversation[rows], nuggets.turn[rows], nuggets.end[rows]
-    gain = gain_values(nuggets.level[rows], gains, max_level)
+    rows = _counted_rows(nuggets, beyond_patience, patience)
+    conversation, end = nuggets.conversation[rows], nuggets.end[rows]
+    gain = gain_values(nuggets.level[rows], gains)
     r = relevance(end, gain, conversation, n_conversations, patience, position_weight)
 
-    # Turns with relevant nuggets, each with its weight; the others are empty.
-    turn_starts = starts(conversation, turn)
-    conversation_of_turn = conversation[turn_starts]
+    # Turns with relevant nuggets, each with its conversation and weight.
+    turn_starts = starts(conversation, nuggets.turn[rows])
+    cases = conversation[turn_starts]
     weight = np.ones(len(turn_starts))
     if turn_weight == "largest-nugget" and len(turn_starts):
         nugget_weight = nugget_weights(end, patience, position_weight)
         weight = np.maximum.reduceat(nugget_weight, turn_starts)
-    n_empty = np.zeros(n_conversations)
+    n_empty = np.zeros(0)
     if empty_turns == "uniform":
-        n_empty = _empty_turns(nuggets, conversation_of_turn)
-    weights_of_turns = np.bincount(conversation_of_turn, weight, n_conversations)
-    normaliser = weights_of_turns + n_empty
+        # All empty turns of a conversation are one item, with their number as its weight.
+        n_full = sums_by_case(cases, np.ones(len(cases)), n_conversations)
+        n_empty = nuggets.turns_held - n_full
+        cases = np.append(cases, np.arange(n_conversations))
+        weight = np.append(weight, n_empty)
+    total_weight = sums_by_case(cases, weight, n_conversations)
 
     scores: dict[tuple[str, str], Floats] = {("", "R"): r}
     gf = np.zeros(n_conversations)
     for name, attribute in attributes.items():
-        achieved, similarities = _turn_fairness(
-            nuggets, rows, attribute, distribution, ordinal, nominal
-        )
-        n_groups = len(attribute.groups)
-        # An empty turn shows every group alike.
-        uniform = similarity(np.full(n_groups, 1 / n_groups), attribute, ordinal, nominal)
-        sums = np.bincount(conversation_of_turn, similarities * weight, n_conversations)
-        scores[name, "GF"] = ratio(sums + n_empty * uniform, normaliser, 0.0)
+        achieved = _achieved(nuggets, rows, attribute, distribution)
+        uniform = np.full((len(n_empty), len(attribute.groups)), 1 / len(attribute.groups))
+        achieved = np.concatenate([achieved, uniform])
+        similarities = similarity(achieved, attribute, ordinal, nominal)
+        sums = sums_by_case(cases, similarities * weight, n_conversations)
+        scores[name, "GF"] = ratio(sums, total_weight, 0.0)
         if by_group:
-            scores |= group_shares(
-                attribute, achieved, weight, conversation_of_turn, n_conversations, n_empty
-            )
+            means = shares_by_group(weight, achieved, cases, n_conversations, mean=True)
+            for group, share in zip(attribute.groups, means.T, strict=True):
+                scores[name, f"D(group={group})"] = share
         gf += shares[name] * scores[name, "GF"]
     scores["", "GF"] = gf
     scores["", "GFRC"] = alpha * r + (1 - alpha) * gf
@@ -360,7 +333,6 @@ def turns(
     distribution: options.Distribution = "independent",
     ordinal: Ordinal = "rnod",
     nominal: Nominal = "jsd",
-    duplicates: Duplicates = "nonrelevant",
     patience: Patience = 1250,
     beyond_patience: options.BeyondPatience = "counted",
 ) -> pd.DataFrame:
@@ -369,13 +341,12 @@ def turns(
     Columns are run, topic, turn and, for each attribute set, ``D SET group`` of each group and
     ``DistrSim SET``.
     """
-    rows = _rows_that_count(nuggets, duplicates, beyond_patience, patience)
+    rows = _counted_rows(nuggets, beyond_patience, patience)
     turn_starts = starts(nuggets.conversation[rows], nuggets.turn[rows])
     table = nuggets.places(rows[turn_starts])
     for attribute in attributes.values():
-        achieved, similarities = _turn_fairness(
-            nuggets, rows, attribute, distribution, ordinal, nominal
-        )
+        achieved = _achieved(nuggets, rows, attribute, distribution)
+        similarities = similarity(achieved, attribute, ordinal, nominal)
         table = table.assign(**fairness_columns(attribute, achieved, similarities))
     return table
 
@@ -386,18 +357,16 @@ def nugget_scores(
     *,
     patience: Patience = 1250,
     gains: Gains = GAINS,
-    max_level: MaxLevel = 2,
     position_weight: PositionWeight = "one-based",
-    duplicates: Duplicates = "nonrelevant",
 ) -> pd.DataFrame:
     """Weight, gain and discounted gain of every relevant nugget, as in gfrc's Table 1.
 
     Columns are run, topic, turn, wc (the position of its last word), nugget (the name of its
     entity, or empty), pw, g and ``pw g``.
     """
-    rows = np.flatnonzero(nuggets.relevant(duplicates))
+    rows = np.flatnonzero(nuggets.relevant())
     weight = nugget_weights(nuggets.end[rows], patience, position_weight)
-    gain = gain_values(nuggets.level[rows], gains, max_level)
+    gain = gain_values(nuggets.level[rows], gains)
     scores = {
         "wc": nuggets.end[rows],
         "nugget": nuggets.names[rows],

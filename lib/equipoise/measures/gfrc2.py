@@ -19,22 +19,20 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise import options
-from equipoise.arrays import Floats, cumulative_sums, ranks, ratio
+from equipoise.arrays import Floats, cumulative_sums, ranks, ratio, sums_by_case
 from equipoise.attributes import AttributeSet
-from equipoise.declare import checked
 from equipoise.measures.gfrc import declared
 from equipoise.measures.group_fairness import (
     UTILITY,
     fairness_columns,
-    group_shares,
+    shares_by_group,
     similarity,
     tidy_scores,
     weight_shares,
 )
-from equipoise.measures.stop_models import UTILITIES, Model, Places, leaving
+from equipoise.measures.stop_models import STOP_MODELS, UTILITIES, Places
 from equipoise.nuggets import NuggetTable
-from equipoise.options import Duplicates, Gains, MaxLevel, Nominal, Ordinal, Patience, Weights
-from equipoise.problems import listed
+from equipoise.options import EXPONENTIAL_GAINS, Gains, Nominal, Ordinal, Patience, Weights, checked
 
 
 @declared("GNP", sources=("gfrc2",))
@@ -86,38 +84,34 @@ def graded_nugget_precision(
     return graded_words, other_words, graded_words / (other_words + graded_words)
 
 
-def _clusters(at: Places, stop_model: str | Model, utility: str | Model) -> dict[str, Floats]:
-    """How many leave at each relevant nugget, and the utility of what they have read."""
-    nuggets, rows = at.nuggets, at.rows
+def _clusters(
+    places: Places, stop_model: options.StopModel, utility: options.Utility
+) -> dict[str, Floats]:
+    """Share of the users who leave at each relevant nugget, and the utility of what they read."""
+    nuggets, rows = places.nuggets, places.rows
     graded, nonrelevant, precision = graded_nugget_precision(
-        nuggets.start[rows], nuggets.end[rows], nuggets.level[rows], at.first
+        nuggets.start[rows], nuggets.end[rows], nuggets.level[rows], places.first
     )
     clusters = {
-        "probability": leaving(at, stop_model),
+        "probability": STOP_MODELS[stop_model](places),
         "GWCrel": graded,
         "WCnonrel": nonrelevant,
         "GNP": precision,
     }
-    if utility == "gnp":
-        return clusters
-    model = UTILITIES[utility] if isinstance(utility, str) else utility
-    values = np.asarray(model(at), dtype=np.float64)
-    if values.shape != rows.shape or not ((values >= 0) & (values <= 1)).all():
-        raise ValueError(
-            f"a utility gives {len(rows)} numbers from 0 to 1 here, one for each nugget"
-        )
-    return clusters | {UTILITY: values}
+    if utility != "gnp":
+        clusters[UTILITY] = UTILITIES[utility](places)
+    return clusters
 
 
 def _fairness(
-    at: Places, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal
+    places: Places, attribute: AttributeSet, ordinal: Ordinal, nominal: Nominal
 ) -> tuple[Floats, Floats]:
     """Mean membership of the nuggets so far (gfrc2 Eq. 18) at each cluster, and its DistrSim."""
-    membership = at.nuggets.memberships[attribute.name]
-    if len(at.rows) < len(membership):  # to take all of them would copy all of them
-        membership = membership[at.rows]
-    achieved = cumulative_sums(membership, at.first)
-    n_so_far = ranks(at.first, len(achieved)) + 1
+    membership = places.nuggets.memberships[attribute.name]
+    if len(places.rows) < len(membership):  # to take all of them would copy all of them
+        membership = membership[places.rows]
+    achieved = cumulative_sums(membership, places.first)
+    n_so_far = ranks(places.first, len(achieved)) + 1
     achieved /= n_so_far[:, None]
     return achieved, similarity(achieved, attribute, ordinal, nominal)
 
@@ -131,12 +125,9 @@ def gfrc2(
     ordinal: Ordinal = "rnod",
     nominal: Nominal = "jsd",
     weights: Weights | None = None,
-    duplicates: Duplicates = "nonrelevant",
     stop_model: options.StopModel = "words",
     utility: options.Utility = "gnp",
-    unserved: options.Unserved | None = None,
-    gains: Gains = "exponential",
-    max_level: MaxLevel = 2,
+    gains: Gains = EXPONENTIAL_GAINS,
     by_group: options.ByGroup = False,
 ) -> pd.DataFrame:
     r"""EGNP, EGF and GFRC2 of every conversation: expected utility, group fairness, experience.
@@ -150,8 +141,8 @@ def gfrc2(
       that place; EGNP and EGF are the same sum over one of them alone
     - :math:`L`: patience, the words a user is willing to read
 
-    Other stop models and utilities are those of `equipoise.measures.stop_models`, or functions of
-    its `Places`. The gains serve them; words and GNP need none.
+    Other stopping models and utilities are those of `equipoise.measures.stop_models`, which use
+    the gains; words and GNP need none.
 
     Parameters
     ----------
@@ -163,15 +154,14 @@ def gfrc2(
     -------
     DataFrame, columns run, topic, attribute, measure, value
         Measures EGNP (EU with another utility), EGF per attribute set, GFRC2; each between 0 and 1.
-        Whoever leaves without a relevant nugget adds 0, or what ``unserved`` says; `factors` shows
-        how many do. With ``by_group`` also ``D(group=G)`` per attribute set, the share of each
-        group that those expect who leave with a nugget.
+        Users who leave without a relevant nugget add 0; `factors` shows how many do. With
+        ``by_group`` also ``D(group=G)`` per attribute set, the share of each group that those
+        expect who leave with a nugget.
 
     Raises
     ------
     ValueError
-        If an option is not one of its choices, or a weight is missing; if what a stop model or
-        utility gives is none.
+        If an option is not one of its choices, or a weight is missing.
 
     Notes
     -----
@@ -190,38 +180,25 @@ def gfrc2(
     3  COPWA-CS-QD-MN-2  R112             GFRC2  0.002677
     """
     shares = weight_shares(weights, [UTILITY, *attributes])
-    unserved_experience = dict(unserved or {})
-    unknown = set(unserved_experience) - set(shares)
-    if unknown:
-        raise ValueError(f"unserved names {listed(unknown)}; there are {listed(shares)}")
-    at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
-    clusters = _clusters(at, stop_model, utility)
+    places = Places(nuggets, np.flatnonzero(nuggets.relevant()), patience, gains)
+    clusters = _clusters(places, stop_model, utility)
     probability = clusters["probability"]
-    conversation, n_conversations = nuggets.conversation[at.rows], len(nuggets.conversations)
-    served = np.bincount(conversation, weights=probability, minlength=n_conversations)
-
-    def expected(values: Floats, part: str) -> Floats:
-        mass = probability * values
-        totals = np.bincount(conversation, weights=mass, minlength=n_conversations)
-        sums: Floats = totals.astype(
-            np.float64, copy=False
-        )  # of integers, where there are no nuggets
-        # Whoever leaves without a relevant nugget has this experience.
-        without_nugget = unserved_experience.get(part)
-        if without_nugget:
-            sums += without_nugget * (1 - served)
-        return sums
+    cases, n_cases = nuggets.conversation[places.rows], len(nuggets.conversations)
 
     utility_name = "EGNP" if utility == "gnp" else "EU"
     utilities = clusters.get(UTILITY, clusters["GNP"])
-    scores = {("", utility_name): expected(utilities, UTILITY)}
-    total = shares[UTILITY] * scores["", utility_name]
+    expected = sums_by_case(cases, probability * utilities, n_cases)
+    scores: dict[tuple[str, str], Floats] = {("", utility_name): expected}
+    total = shares[UTILITY] * expected
     for name, attribute in attributes.items():
-        achieved, similarities = _fairness(at, attribute, ordinal, nominal)
-        scores[name, "EGF"] = expected(similarities, name)
+        achieved, similarities = _fairness(places, attribute, ordinal, nominal)
+        expected = sums_by_case(cases, probability * similarities, n_cases)
+        scores[name, "EGF"] = expected
         if by_group:
-            scores |= group_shares(attribute, achieved, probability, conversation, n_conversations)
-        total += shares[name] * scores[name, "EGF"]
+            means = shares_by_group(probability, achieved, cases, n_cases, mean=True)
+            for group, share in zip(attribute.groups, means.T, strict=True):
+                scores[name, f"D(group={group})"] = share
+        total += shares[name] * expected
     scores["", "GFRC2"] = total
     return tidy_scores(nuggets.conversations, scores)
 
@@ -235,11 +212,9 @@ def user_clusters(
     ordinal: Ordinal = "rnod",
     nominal: Nominal = "jsd",
     weights: Weights | None = None,
-    duplicates: Duplicates = "nonrelevant",
     stop_model: options.StopModel = "words",
     utility: options.Utility = "gnp",
-    gains: Gains = "exponential",
-    max_level: MaxLevel = 2,
+    gains: Gains = EXPONENTIAL_GAINS,
 ) -> pd.DataFrame:
     r"""The user clusters of every conversation, as in gfrc2's Tables 1 and 2.
 
@@ -250,13 +225,13 @@ def user_clusters(
     of each group and ``DistrSim SET`` for each attribute set, and Experience. gfrc2 Eqs. 12 to 18.
     """
     shares = weight_shares(weights, [UTILITY, *attributes])
-    at = Places(nuggets, np.flatnonzero(nuggets.relevant(duplicates)), patience, gains, max_level)
-    clusters = _clusters(at, stop_model, utility)
-    table = nuggets.places(at.rows).assign(wc=nuggets.end[at.rows], **clusters)
+    places = Places(nuggets, np.flatnonzero(nuggets.relevant()), patience, gains)
+    clusters = _clusters(places, stop_model, utility)
+    table = nuggets.places(places.rows).assign(wc=nuggets.end[places.rows], **clusters)
     # The weights sum to 1, so that an experience lies between 0 and 1 as its parts do.
     experience = shares[UTILITY] * clusters.get(UTILITY, clusters["GNP"])
     for name, attribute in attributes.items():
-        achieved, similarities = _fairness(at, attribute, ordinal, nominal)
+        achieved, similarities = _fairness(places, attribute, ordinal, nominal)
         table = table.assign(**fairness_columns(attribute, achieved, similarities))
         experience += shares[name] * similarities
     return table.assign(Experience=experience)

@@ -1,26 +1,47 @@
-"""What GFR, GFRC and GFRC2 share: DistrSim by the kind of groups, weights, tables of scores."""
+"""What GFR, GFRC and GFRC2 share: DistrSim, disaggregation by group, weights, tables of scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Floats, normalised, ratio
+from equipoise.arrays import Floats, normalised, ratio, sums_by_case
 from equipoise.attributes import AttributeSet
 from equipoise.divergences import distribution_similarity
-from equipoise.problems import listed
+from equipoise.errors import listed
 
 UTILITY = "utility"
 """Name of the utility among the weights of an experience."""
 
 
 def similarity(achieved: Floats, attribute: AttributeSet, ordinal: str, nominal: str) -> Floats:
-    """DistrSim against the target of an attribute set, by the divergence for its kind."""
+    """DistrSim to the target of an attribute set, by the divergence for its kind."""
     divergence = ordinal if attribute.kind == "ordinal" else nominal
     return distribution_similarity(achieved, attribute.target, divergence)
+
+
+def shares_by_group(
+    contribution: Floats,
+    members: Floats,
+    cases: NDArray[np.intp],
+    n_cases: int,
+    *,
+    mean: bool,
+) -> Floats:
+    """Sum, or weighted mean, of the items of each case, disaggregated by group.
+
+    ``contribution`` and ``cases`` are shaped (items,), ``members`` (items, groups). Returns an
+    array shaped (cases, groups); a mean is NaN where nothing contributes.
+    """
+    columns = [sums_by_case(cases, contribution * share, n_cases) for share in members.T]
+    shares = np.column_stack(columns)
+    if not mean:
+        return shares
+    total = sums_by_case(cases, contribution, n_cases)
+    return ratio(shares, np.broadcast_to(total[:, None], shares.shape), np.nan)
 
 
 def column_names(attribute: AttributeSet) -> list[str]:
@@ -36,35 +57,12 @@ def fairness_columns(
     return dict(zip(column_names(attribute), (*achieved.T, similarities), strict=True))
 
 
-def group_shares(
-    attribute: AttributeSet,
-    achieved: Floats,
-    weight: Floats,
-    conversation: Any,
-    count: int,
-    empty: Any = 0.0,
-) -> dict[tuple[str, str], Floats]:
-    """Weighted mean of what each group achieves in a conversation; NaN where nothing has weight.
-
-    ``achieved``: shaped (places, groups). ``weight``, ``conversation``: of each place, shaped
-    (places,). ``count``: how many conversations. ``empty``: the weight of what has every group
-    alike, shaped (conversations,).
-    """
-    total = np.bincount(conversation, weights=weight, minlength=count) + empty
-    alike = empty * (1 / len(attribute.groups))
-    shares = {}
-    for group, share in zip(attribute.groups, achieved.T, strict=True):
-        sums = np.bincount(conversation, weights=weight * share, minlength=count) + alike
-        shares[attribute.name, f"D(group={group})"] = ratio(sums, total, np.nan)
-    return shares
-
-
 def each_weight(weights: Mapping[str, float] | None, names: Sequence[str]) -> list[float]:
     """Weights in the order of ``names``, one for each; None weighs all alike."""
     by_name = dict.fromkeys(names, 1.0) if weights is None else dict(weights)
     if set(by_name) != set(names):
         raise ValueError(
-            f"weights for {listed(by_name) or 'nothing'}; wanted one for each of {listed(names)}"
+            f"weights must be for each of {listed(names)}, got {listed(by_name) or 'none'}"
         )
     return [by_name[name] for name in names]
 
@@ -77,15 +75,15 @@ def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> 
 
 def tidy_scores(
     places: pd.DataFrame,
-    scores: Mapping[tuple[str, str], Floats],
-    seen: Mapping[tuple[str, str], Floats] | None = None,
+    scores: Mapping[tuple[str, str], ArrayLike],
+    seen: Mapping[tuple[str, str], ArrayLike] | None = None,
 ) -> pd.DataFrame:
     """Scores as a tidy table: for each row of ``places``, in their order, each score.
 
     ``scores`` are by attribute set (empty where a score belongs to none) and measure, shaped
-    (places,); NaN where a place has no such score, and no row. ``seen``: what share of its
-    documents each could see, for a further column. Returns the columns of ``places`` and attribute,
-    measure, value.
+    (places,); there is no row where one is NaN. ``seen``: the share of its documents that each
+    score rests on, for a further column. Returns the columns of ``places`` and attribute, measure,
+    value.
     """
     table = places.loc[places.index.repeat(len(scores))].reset_index(drop=True)
     # The names of all scores, again for each place.

@@ -18,9 +18,8 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, starts
-from equipoise.declare import measure
-from equipoise.options import PermutationNumbers, Repeats
-from equipoise.problems import need_columns
+from equipoise.errors import need_columns
+from equipoise.options import PermutationNumbers, Repeats, measure
 
 SCRIPT = 0  # number of the order of the script among the permutations of a conversation
 

@@ -1,6 +1,6 @@
 r"""Where users leave a conversation, and the utility of what they have read: open in GFRC2.
 
-A stop model takes the `Places` of many conversations at once and returns the share of the users
+A stopping model takes the `Places` of many conversations at once and returns the share of the users
 that leaves at each; the shares of a conversation sum to 1 at most, and the rest leaves without any
 relevant nugget. With :math:`wc_k` the last word of relevant nugget k, L the patience, T the number
 of turns, :math:`t_k` the turn and :math:`g_k` the gain:
@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,21 +30,20 @@ from numpy.typing import NDArray
 from equipoise.arrays import Floats, cumulative_sums, ratio, starts
 from equipoise.measures.gfrc import gain_values
 from equipoise.nuggets import NuggetTable
-from equipoise.options import Gains
+from equipoise.options import StopModel, Utility
 
 
 @dataclass(frozen=True)
 class Places:
     """The relevant nuggets of conversations, where users may leave: rows of a nugget table.
 
-    ``patience`` is L, ``gains`` and ``max_level`` are as in `gain_values`.
+    ``patience`` is L, ``gains`` is as in `gain_values`.
     """
 
     nuggets: NuggetTable
     rows: NDArray[np.intp]
     patience: float
-    gains: Gains
-    max_level: int
+    gains: Mapping[int, float]
 
     @cached_property
     def first(self) -> NDArray[np.intp]:
@@ -65,9 +63,9 @@ class Places:
     @property
     def gain(self) -> Floats:
         """Gain of each nugget, shaped (places,)."""
-        return gain_values(self.nuggets.level[self.rows], self.gains, self.max_level)
+        return gain_values(self.nuggets.level[self.rows], self.gains)
 
-    def of_each(self, values: NDArray[Any]) -> NDArray[Any]:
+    def repeated(self, values: NDArray[Any]) -> NDArray[Any]:
         """The value of its conversation for each place; ``values`` in the order of ``first``."""
         return np.repeat(values, np.diff(self.first, append=len(self.rows)))
 
@@ -80,74 +78,57 @@ class Places:
 
 
 Model = Callable[[Places], Floats]
-"""From the places of many conversations to a number for each: a stop model, or a utility."""
+"""From the places of many conversations to a number for each: a stopping model, or a utility."""
 
 
-def _by_gain(at: Places) -> Floats:
-    leave = np.where(at.read, at.gain, 0.0)
+def _by_gain(places: Places) -> Floats:
+    leave = np.where(places.read, places.gain, 0.0)
     # The product of those who stay is a sum of logarithms.
     with np.errstate(divide="ignore"):
-        stay = np.exp(cumulative_sums(np.log1p(-leave), at.first))
+        stay = np.exp(cumulative_sums(np.log1p(-leave), places.first))
     arrive = np.append(1.0, stay[:-1])[: len(stay)]
-    arrive[at.first] = 1.0
+    arrive[places.first] = 1.0
     return leave * arrive
 
 
-def _by_turn(at: Places) -> Floats:
-    conversations = at.nuggets.conversation[at.rows[at.first]]
-    n_turns = at.of_each(at.nuggets.turns_held[conversations])
-    # A nugget beyond the patience stands behind the last turn: nobody leaves there.
-    turn = np.where(at.read, at.nuggets.turn[at.rows], n_turns + 1)
-    return at.to_next(turn.astype(np.float64), n_turns + 1.0) / n_turns
+def _by_turn(places: Places) -> Floats:
+    conversations = places.nuggets.conversation[places.rows[places.first]]
+    n_turns = places.repeated(places.nuggets.turns_held[conversations])
+    # A nugget beyond the patience counts as after the last turn: nobody leaves there.
+    turn = np.where(places.read, places.nuggets.turn[places.rows], n_turns + 1)
+    return places.to_next(turn.astype(np.float64), n_turns + 1.0) / n_turns
 
 
-def _by_nugget(at: Places) -> Floats:
-    read = at.read.astype(np.float64)
+def _by_nugget(places: Places) -> Floats:
+    read = places.read.astype(np.float64)
     if not len(read):
         return read
-    n_read = at.of_each(np.add.reduceat(read, at.first))
+    n_read = places.repeated(np.add.reduceat(read, places.first))
     return ratio(read, n_read, 0.0)
 
 
-def _anywhere(at: Places) -> Floats:
-    return at.to_next(np.minimum(at.end, at.patience + 1), at.patience + 1) / at.patience
+def _anywhere(places: Places) -> Floats:
+    last = places.patience + 1
+    return places.to_next(np.minimum(places.end, last), last) / places.patience
 
 
-STOP_MODELS: Mapping[str, Model] = MappingProxyType(
-    {
-        "words": lambda at: np.where(at.read, 1 / at.patience, 0.0),
-        "anywhere": _anywhere,
-        "nuggets": _by_nugget,
-        "gain": _by_gain,
-        "geometric": lambda at: np.power(1 - 1 / at.patience, at.end - 1) / at.patience,
-        "turns": _by_turn,
-    }
-)
-"""Stop models by name."""
-
-UTILITIES: Mapping[str, Model] = MappingProxyType(
-    {
-        "gains": lambda at: cumulative_sums(at.gain, at.first) / at.patience,
-        "words": lambda at: 1 / at.end,
-    }
-)
-"""Utilities by name beside GNP: gains so far over L, and one over the words read."""
+def _geometric(places: Places) -> Floats:
+    stay = 1 - 1 / places.patience
+    return np.power(stay, places.end - 1) / places.patience
 
 
-def leaving(at: Places, model: str | Model) -> Floats:
-    """Share of the users of its conversation that leaves at each place; functions are checked."""
-    if isinstance(model, str):
-        return STOP_MODELS[model](at)
-    shares = np.asarray(model(at), dtype=np.float64)
-    if shares.shape != at.rows.shape or not (shares >= 0).all():
-        raise ValueError(
-            f"a stop model gives {len(at.rows)} non-negative shares here, one for each nugget"
-        )
-    if not len(shares):
-        return shares
-    largest = np.add.reduceat(shares, at.first).max()
-    if largest > 1 + 1e-9:
-        raise ValueError(
-            f"a stop model whose shares sum to {largest:.6g} in a conversation; at most 1"
-        )
-    return shares
+STOP_MODELS: dict[StopModel, Model] = {
+    "words": lambda places: np.where(places.read, 1 / places.patience, 0.0),
+    "anywhere": _anywhere,
+    "nuggets": _by_nugget,
+    "gain": _by_gain,
+    "geometric": _geometric,
+    "turns": _by_turn,
+}
+"""Stopping models by name."""
+
+UTILITIES: dict[Utility, Model] = {
+    "gains": lambda places: cumulative_sums(places.gain, places.first) / places.patience,
+    "words": lambda places: 1 / places.end,
+}
+"""Utilities by name, in addition to GNP: gains so far over L, and one over the words read."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Booleans, Floats, Integers, ranks, starts
+from equipoise.arrays import Floats, Integers, ranks, starts
 
 _MOST = 20_000
 """Orders of a list that are all looked at; of more, so many are drawn:"""
@@ -53,13 +53,6 @@ def mean_of_ties(values: ArrayLike, first_rank: Integers, last_rank: Integers) -
     return np.where((first_rank == last_rank)[widened], by_rank, means)
 
 
-def _numbers_of_orders(choices: Integers, most: int, drawn: int) -> tuple[Booleans, Integers]:
-    """Whether all orders of each list are looked at, and how many; choices: (lists, ranks)."""
-    n_possible = choices.astype(np.float64).prod(axis=1)
-    all_orders = n_possible <= most
-    return all_orders, np.where(all_orders, n_possible, drawn).astype(np.int64)
-
-
 def orders_of_ties(
     first_rank: Integers,
     last_rank: Integers,
@@ -79,7 +72,9 @@ def orders_of_ties(
     width = min(depth, first_rank.shape[1])
     reach = int(last_rank[:, :width].max(initial=0)) + 1
     choices = last_rank[:, :width] - np.arange(width) + 1  # documents that can be at each rank
-    all_orders, n_orders = _numbers_of_orders(choices, most, drawn)
+    n_possible = choices.astype(np.float64).prod(axis=1)
+    all_orders = n_possible <= most
+    n_orders = np.where(all_orders, n_possible, drawn).astype(np.int64)
     list_of_order = np.repeat(np.arange(len(first_rank)), n_orders)
     number = ranks(starts(list_of_order), len(list_of_order)).astype(np.int64)
     random = np.random.default_rng(seed).random((drawn, width))
@@ -98,80 +93,34 @@ def orders_of_ties(
     return list_of_order, places[:, :width]
 
 
-def blocks_of_orders(last_rank: Integers, most: int) -> Iterator[Integers]:
-    """Lists, some at a time, of which `orders_of_ties` has about so many orders together."""
-    choices = last_rank - np.arange(last_rank.shape[1]) + 1
-    _, n_orders = _numbers_of_orders(choices, _MOST, _DRAWN)
-    block = np.cumsum(n_orders) // most
-    yield from np.split(np.arange(len(last_rank)), np.flatnonzero(np.diff(block)) + 1)
+def linked_spans(
+    lists: Sequence[Integers], first_ranks: Sequence[Integers], depth: int
+) -> tuple[Integers, Integers, Integers]:
+    """Lay out the documents of two lists whose ties are broken by one order of the documents.
 
-
-def linked_places(
-    lists: Sequence[Integers], spans: Sequence[tuple[Integers, Integers]], depth: int
-) -> tuple[Integers, list[Integers]]:
-    """Places of documents whose ties in several lists are broken by one order of the documents.
-
-    ``lists``: numbers of documents of the one and the other list of each pair, shaped (pairs,
-    ranks), -1 beyond the end. ``spans``: of `tied_spans`. Documents are linked where they share a
-    tie that reaches into the first ``depth`` ranks of either list; those of a pair stand side by
-    side. Returns the last place, shaped (pairs, places), from which the document at each place may
-    be taken, for `orders_of_ties`; and the place of each document of each list, shaped like it,
-    behind the last where it is not linked.
+    ``lists``: numbers of documents, -1 beyond the end. ``first_ranks``: of the tie of each rank.
+    Documents are linked where they are in one tie that reaches into the first ``depth`` ranks of
+    either list. Returns the linked documents side by side, and the first and last place of each,
+    shaped (1, documents), for `orders_of_ties`.
     """
-    nodes, pair_of_node = _numbered_documents(lists)
-    group, n_free = _linked_groups(nodes, spans, depth, len(pair_of_node))
-    size = np.bincount(group)
-    linked = np.flatnonzero(size[group] > 1)
-    linked = linked[np.lexsort((group[linked], pair_of_node[linked]))]
-    pair, group = pair_of_node[linked], group[linked]
-    place = ranks(starts(pair), len(linked))
-    place_in_group = ranks(starts(group), len(linked))
-    last_of_group = place - place_in_group + size[group] - 1
-
-    n_places = int(place.max(initial=-1)) + 1
-    last_place = np.tile(np.arange(n_places), (len(lists[0]), 1))
-    last_place[pair, place] = np.where(place_in_group < n_free[group], last_of_group, place)
-    place_of_node = np.full(len(pair_of_node) + 1, n_places)
-    place_of_node[linked] = place
-    return last_place, [place_of_node[numbers] for numbers in nodes]
-
-
-def _numbered_documents(lists: Sequence[Integers]) -> tuple[list[Integers], Integers]:
-    """The documents of each pair numbered, -1 for none, and the pair of each number."""
-    n_documents = max(documents.max(initial=0) for documents in lists) + 1
-    pair = np.arange(len(lists[0]))[:, np.newaxis]
-    keys = [pair * n_documents + documents for documents in lists]
-    is_document = [documents >= 0 for documents in lists]
-    present = [key[is_there] for key, is_there in zip(keys, is_document, strict=True)]
-    distinct = np.unique(np.concatenate(present))
-    nodes = []
-    for key, is_there in zip(keys, is_document, strict=True):
-        nodes.append(np.where(is_there, np.searchsorted(distinct, key), -1))
-    return nodes, distinct // n_documents
-
-
-def _linked_groups(
-    nodes: Sequence[Integers], spans: Sequence[tuple[Integers, Integers]], depth: int, n_nodes: int
-) -> tuple[Integers, Integers]:
-    """The group of each node, and how many of the first places of each group say anything."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    ends, sizes, reaches = [], [], []
-    for numbers, (first_rank, last_rank) in zip(nodes, spans, strict=True):
-        row, rank = np.nonzero((first_rank < last_rank) & (first_rank < depth))
-        begin = first_rank[row, rank]
-        ends.append(np.stack([numbers[row, begin], numbers[row, rank]]))
-        sizes.append(last_rank[row, rank] - begin + 1)
-        reaches.append(depth - begin)
-    links = np.concatenate(ends, axis=1)
-    graph = coo_array((np.ones(links.shape[1]), links), shape=(n_nodes, n_nodes))
-    _, group = connected_components(graph, directed=False)
-
-    size = np.bincount(group)
-    smallest_tie, reach = size.copy(), np.zeros_like(size)
-    np.minimum.at(smallest_tie, group[links[0]], np.concatenate(sizes))
-    np.maximum.at(reach, group[links[0]], np.concatenate(reaches))
-    # Where a group is one and the same tie, what comes behind the depth does not matter.
-    n_free = np.where(smallest_tie == size, np.minimum(reach, size), size)
-    return group, n_free
+    groups: list[tuple[set[int], int]] = []  # documents, and how many places of them matter
+    for documents, first_rank in zip(lists, first_ranks, strict=True):
+        for begin in np.unique(first_rank[documents >= 0]):
+            tie = set(documents[(first_rank == begin) & (documents >= 0)].tolist())
+            if len(tie) == 1 or begin >= depth:
+                continue
+            n_read = min(depth - int(begin), len(tie))
+            for members, n_members_read in [group for group in groups if group[0] & tie]:
+                groups.remove((members, n_members_read))
+                # Of one and the same tie, what is beyond the depth does not matter.
+                n_read = max(n_read, n_members_read) if members == tie else len(members | tie)
+                tie |= members
+            groups.append((tie, n_read))
+    linked, first_places, last_places = [], [], []
+    for members, n_read in groups:
+        begin, end = len(linked), len(linked) + len(members)
+        linked += sorted(members)
+        first_places += [begin] * len(members)
+        # Beyond those that matter, a document keeps its place.
+        last_places += [end - 1] * n_read + list(range(begin + n_read, end))
+    return np.array(linked), np.array([first_places]), np.array([last_places])

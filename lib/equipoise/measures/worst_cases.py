@@ -7,8 +7,8 @@ import pandas as pd
 
 from equipoise import options
 from equipoise.arrays import Floats, Integers, cumulative_sums, starts
-from equipoise.declare import measure
-from equipoise.problems import need_columns
+from equipoise.errors import need_columns
+from equipoise.options import measure
 from equipoise.statistics import finite
 from equipoise.tidy import TOLERANCE
 

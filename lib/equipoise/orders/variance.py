@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from equipoise.arrays import Floats, Integers, ratio
-from equipoise.problems import need_columns, refuse_twice
+from equipoise.errors import need_columns, refuse_twice
 from equipoise.statistics import finite
 
 Design = Literal["MD0", "MD1", "MD2", "MD3"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,23 +15,8 @@ from equipoise.arrays import Floats, Integers
 _BATCH = 2**21  # numbers that resampling holds at once
 
 
-_LARGEST = 1e100
-"""Squares of larger numbers, and their sums, are none that a computer has."""
-
-
-def refuse_large(values: ArrayLike, what: str) -> None:
-    """Refuse numbers of which variances would overflow; ``what`` says what they are."""
-    sizes = np.abs(np.asarray(values, dtype=np.float64))
-    largest = sizes.max(initial=0.0, where=~np.isnan(sizes))
-    if largest > _LARGEST:
-        raise ValueError(
-            f"{what}: found {largest:g}, wanted numbers up to {_LARGEST:g}; divide them, or leave"
-            " out what stands for nothing"
-        )
-
-
 def finite(values: ArrayLike, what: str) -> Floats:
-    """The values as floats; NaN, infinity and what would become it are refused; what they are."""
+    """Return the values as floats; raise ValueError on NaN and infinity."""
     array = np.asarray(values, dtype=np.float64)
     places = np.flatnonzero(~np.isfinite(array))
     if len(places):
@@ -38,7 +24,6 @@ def finite(values: ArrayLike, what: str) -> Floats:
             f"{what}: {len(places)} not finite (the first at place {places[0]}); "
             "leave out or judge them"
         )
-    refuse_large(array, what)
     return array
 
 
@@ -148,11 +133,39 @@ def resampled(
 def units_to_decide(
     n: int, low: float, high: float, gap: float, *, level: float = 0.95, power: float = 0.8
 ) -> int:
-    """Units with which a study tells an effect from an edge, ``gap`` away, with this power.
+    """Return the units that distinguish an effect from a bound ``gap`` away, with this power.
 
-    ``low, high``: an interval at the level from n units; it is taken to shrink with the root of the
-    units.
+    ``low, high``: an interval at the level from n units; its width is taken to shrink with the root
+    of the units.
     """
     sides = stats.norm.ppf((1 + level) / 2)
     error = (high - low) / (2 * sides)
     return math.ceil(n * ((sides + stats.norm.ppf(power)) * error / gap) ** 2)
+
+
+def verdict(
+    row: Mapping[Hashable, Any],
+    difference: float,
+    level: float,
+    outcomes: tuple[str, str],
+    unit: str = "points",
+) -> str:
+    """Return the sentence on a difference: its interval decides, or the units that would.
+
+    ``row``: ``value, low, high, count``. ``outcomes``: where the interval is above 0, and below.
+    """
+    # 0.0 is added so that no number reads -0.0
+    value, low, high = (100 * row[name] + 0.0 for name in ("value", "low", "high"))
+    interval = f" [{low:.1f}, {high:.1f}]" if low <= high else ""
+    sentence = f"{value:+.1f} {unit}{interval}, n = {row['count']}: "
+    if low > 0:
+        return sentence + outcomes[0]
+    if high < 0:
+        return sentence + outcomes[1]
+    if not low < high:
+        return f"{sentence}undecided; one question, or equal scores, do not tell how many it takes"
+    needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
+    return (
+        f"{sentence}undecided; 80 % power for {100 * difference:g} points needs"
+        f" n = {max(needed, 2):,}"
+    )

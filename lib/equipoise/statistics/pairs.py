@@ -3,60 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats, Integers
-from equipoise.declare import checked
-from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired
-from equipoise.problems import Note, listed, need_columns
-from equipoise.statistics.intervals import batches, refuse_large
+from equipoise.errors import Note, listed, need_columns
+from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired, checked
+from equipoise.statistics.intervals import batches
 
-# Statistics of two draws that differ by no more, relatively, are equal: sums are rounded.
+# Statistics of two resamples that differ by no more, relatively, are equal: sums are rounded.
 _EQUAL = 1e-9
-# The same for means of signed differences, as SciPy has it in its permutation test.
-_ROUNDING = 100 * np.finfo(np.float64).eps
-# Scores are taken to be precise to so much of the largest: tables are written with 12 digits.
-_PRECISION = 1e-12
-# Up to so many differences the signed rank test is exact, as SciPy's is where there are no ties.
-_MOST_EXACT = 50
 
 
 def significance(level: float) -> float:
-    """The p up to which a difference is significant at a level; 1 - 0.95 is not quite 0.05."""
+    """Return the p up to which a difference is significant; 1 - 0.95 is not quite 0.05."""
     return 1 - level + 1e-12
 
 
 def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
-    r"""p-values corrected for the number of comparisons.
+    r"""Correct p-values for the number of comparisons.
 
     .. math:: \text{Bonferroni: } \min(1, m p_i), \quad \text{Holm: } \min(1, \max_{j \le i} (m - j
     + 1) p_{(j)})
 
-    Parameters
-    ----------
-    p : array_like, shaped (m,)
-        p-values of one family of comparisons.
-    method : {"bonferroni", "holm", "none"}
-        The correction; the thesis uses Bonferroni.
-
-    Returns
-    -------
-    ndarray, shaped (m,)
-
-    Raises
-    ------
-    ValueError
-        If a p-value is not between 0 and 1, or the method is unknown.
-
-    Notes
-    -----
-    thesis, chapter 2.
+    ``p`` (shaped (m,)): p-values of one family of comparisons. Returns an array shaped (m,). Raises
+    ValueError if a p-value is not between 0 and 1, or the method is unknown. thesis, chapter 2,
+    uses Bonferroni.
 
     Examples
     --------
@@ -65,7 +40,7 @@ def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
     """
     values = np.asarray(p, dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
-        raise ValueError(f"p-values lie between 0 and 1, found {values.tolist()}")
+        raise ValueError(f"p-values must be between 0 and 1, got {values.tolist()}")
     if method == "none":
         return values
     if method == "bonferroni":
@@ -74,19 +49,16 @@ def corrected(p: ArrayLike, method: Correction = "bonferroni") -> Floats:
         order = np.argsort(values, kind="stable")
         steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
         return np.minimum(steps, 1.0)[np.argsort(order)]
-    raise ValueError(f"no correction named {method!r}; there are bonferroni, holm, none")
-
-
-_CELLS = 5_000_000  # of a matrix that may be mostly empty
+    raise ValueError(f"correction must be bonferroni, holm or none, got {method!r}")
 
 
 def topic_by_run(
     scores: pd.DataFrame, *, run: str = "run", unit: str = "topic", unpaired: Unpaired = "refuse"
 ) -> pd.DataFrame:
-    """Scores as a matrix, a row for each unit and a column for each system, both sorted.
+    """Pivot scores to a matrix with one row per unit and one column per system, both sorted.
 
     ``scores``: one row for each system and unit, the score in the column ``value``. A row with an
-    empty unit is a mean.
+    empty unit is a mean, and is left out.
     """
     need_columns(scores, ["value", run, unit])
     scores = scores[scores[unit].notna() & (scores[unit] != "")]
@@ -96,16 +68,16 @@ def topic_by_run(
         raise ValueError(
             f"{int(repeated.sum())} pairs of system and unit are scored twice; the first is {cell}"
         )
-    n_systems, n_units = scores[run].nunique(), scores[unit].nunique()
-    if n_systems * n_units > max(_CELLS, 10 * len(scores)):
-        found = f"{n_systems:,} systems and {n_units:,} {unit}s in {len(scores):,} scores"
-        raise ValueError(f"{found}: hardly any {unit} is shared; wanted scores of the same {unit}s")
     wide = scores.pivot(index=unit, columns=run, values="value").sort_index().sort_index(axis=1)  # noqa: PD010
     wide = wide.astype(np.float64).set_axis(wide.columns.map(str), axis=1)
     is_missing = ~np.isfinite(wide)
-    refuse_large(wide[~is_missing], "scores")
     if is_missing.to_numpy().any():
-        complaint = _missing_scores(scores, is_missing, run, unit)
+        complaints = []
+        for system, units in is_missing.items():
+            if units.any():
+                names = listed(is_missing.index[units])
+                complaints.append(f"{run} {system} has no score for {unit} {names}")
+        complaint = f"{is_missing.to_numpy().sum()} scores are missing: {'; '.join(complaints)}"
         if unpaired == "refuse":
             remedy = f"score them, or compare without these ({unit}s that are unpaired: drop)"
             raise ValueError(f"{complaint}; {remedy}")
@@ -115,27 +87,8 @@ def topic_by_run(
     units, systems = wide.shape
     if systems < 2 or units < 2:
         of = f" for {listed(scores['measure'].unique(), 1)}" if "measure" in scores else ""
-        raise ValueError(
-            f"at least two systems and two units are wanted, found {systems} and {units}{of}"
-        )
+        raise ValueError(f"at least two systems and two units, got {systems} and {units}{of}")
     return wide
-
-
-def _missing_scores(scores: pd.DataFrame, is_missing: pd.DataFrame, run: str, unit: str) -> str:
-    """Which units each system lacks, and for which its score is no number; in words."""
-    rows = pd.MultiIndex.from_frame(scores[[run, unit]].astype({run: "str"}))
-    complaints = []
-    for system, units in is_missing.items():
-        without_row: list[object] = []
-        without_number: list[object] = []
-        for name in is_missing.index[units]:
-            (without_number if (system, name) in rows else without_row).append(name)
-        if without_row:
-            complaints.append(f"{run} {system} lacks {unit} {listed(without_row)}")
-        if without_number:
-            complaints.append(f"{run} {system} has no number for {unit} {listed(without_number)}")
-    count = int(is_missing.to_numpy().sum())
-    return f"{count} scores are missing or not finite: {'; '.join(complaints)}"
 
 
 # --- resampling -----------------------------------------------------------------------------------
@@ -231,10 +184,8 @@ def compare_pairs(
 
         - t, as in the thesis: marginal interval by the t distribution; t; Cohen's d of the pairs,
           mean over standard deviation of the differences.
-        - wilcoxon, the signed rank test (differences of 0 are left out): interval and effect of t;
-          the smaller sum of ranks. Differences whose sizes are equal but for 1e-12 of the largest
-          score of the pair are ties, so that .3 - .2 and .2 - .1 are. Exact for up to 50
-          differences, also with ties; beyond, SciPy's normal approximation.
+        - wilcoxon, SciPy's signed rank test (differences of 0 are left out): interval and effect of
+          t; the smaller sum of ranks. Differences that are equal to 12 digits are ties.
         - permutation, which exchanges the scores within units (every exchange where there are no
           more than `resamples`): interval and effect of t; the mean difference.
         - bootstrap: t of the differences without their mean, units drawn with replacement; the
@@ -308,9 +259,8 @@ def _tested(
     reach = stats.t.isf((1 - level) / 2, units - 1) * error
     if test == "wilcoxon":
         largest = np.abs(values).max(axis=0)
-        precision = _PRECISION * np.maximum(largest[first], largest[second])
-        results = list(map(_signed_ranks, gaps.T, precision))
-        statistic, p = np.array(results).T
+        scale = np.maximum(largest[first], largest[second])
+        statistic, p = np.array(list(map(_signed_ranks, gaps.T, scale))).T
     elif test == "permutation" and rng is not None:
         statistic, p = mean, exchanged(gaps, rng, resamples)
     elif test == "bootstrap" and rng is not None:
@@ -354,70 +304,29 @@ def paired_t(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return mean, error, t, 2 * stats.t.sf(np.abs(t), units - 1)
 
 
-def _rounded(gap: Floats, precision: float) -> Floats:
-    """Differences with equal sizes where these follow each other by no more than the precision.
-
-    Rounded to a number of digits, sizes that lie at the edge between two numbers would fall apart.
-    """
-    size = np.abs(gap)
-    by_size = np.argsort(size, kind="stable")
-    ascending = size[by_size]
-    is_new = np.diff(ascending, prepend=0.0) > precision
-    size_of_tie = np.append(0.0, ascending[is_new])
-    rounded = np.empty_like(size)
-    rounded[by_size] = size_of_tie[np.cumsum(is_new)]
-    return np.copysign(rounded, gap)
-
-
-def _signed_ranks(gap: Floats, precision: float) -> tuple[float, float]:
-    """The smaller sum of ranks, and its two-sided p."""
-    rounded = _rounded(gap, precision)
-    differences = rounded[rounded != 0]
-    if not len(differences):
-        return 0.0, 1.0  # SciPy's test wants a difference
-    if len(differences) > _MOST_EXACT:
-        result = stats.wilcoxon(differences)
-        return float(result.statistic), float(result.pvalue)
-    # Twice the ranks, which then are whole numbers where ties share one.
-    doubled = (2 * stats.rankdata(np.abs(differences))).astype(np.int64)
-    positive = int(doubled[differences > 0].sum())
-    smaller = min(positive, int(doubled.sum()) - positive)
-    # How many choices of signs give each sum: every rank is in it or not.
-    choices = np.zeros(doubled.sum() + 1)
-    choices[0] = 1
-    for rank in doubled:
-        choices[rank:] += choices[:-rank].copy()
-    p = 2 * choices[: smaller + 1].sum() / choices.sum()
-    return smaller / 2, min(float(p), 1.0)
+def _signed_ranks(gap: Floats, scale: float) -> tuple[float, float]:
+    """Return the smaller sum of ranks, and its two-sided p."""
+    # Differences such as .3 - .2 and .2 - .1 are ties; tables are written with 12 digits.
+    rounded = np.round(gap / scale, 12) if scale else gap
+    if not rounded.any():
+        return 0.0, 1.0
+    result = stats.wilcoxon(rounded)
+    return float(result.statistic), float(result.pvalue)
 
 
 def exchanged(gaps: Floats, rng: np.random.Generator, resamples: int) -> Floats:
-    """Two-sided p of differences shaped (units, pairs) if each may as well have the other sign.
+    """Return the two-sided p of the paired randomisation test of (units, pairs), shaped (pairs,).
 
-    Every choice of signs where there are no more than ``resamples``; p and draws of
-    `scipy.stats.permutation_test`.
+    Every choice of signs counts where there are no more than ``resamples``.
     """
-    observed = gaps.mean(axis=0)
-    exhaustive = 2 ** min(len(gaps), 62) <= resamples
-    means = []
-    for bits in _choices_of_signs(len(gaps), rng, resamples, exhaustive):
-        signs = 2.0 * bits - 1.0  # (choices, units)
-        means.append(np.stack([(signs * gap).mean(axis=1) for gap in gaps.T], axis=1))
-    drawn = np.concatenate(means)  # (choices, pairs)
-    rounding = np.abs(_ROUNDING * observed)
-    low = (drawn <= observed + rounding).sum(axis=0)
-    high = (drawn >= observed - rounding).sum(axis=0)
-    # Among all choices is the observed one; to random ones it is added.
-    added = 0 if exhaustive else 1
-    return np.minimum(2 * (np.minimum(low, high) + added) / (len(drawn) + added), 1.0)
-
-
-def _choices_of_signs(
-    units: int, rng: np.random.Generator, resamples: int, exhaustive: bool
-) -> Iterator[NDArray[Any]]:
-    """Choices of a sign, 0 or 1, for each unit, some at a time, shaped (choices, units)."""
-    if exhaustive:
-        yield np.arange(2**units)[:, np.newaxis] >> np.arange(units) & 1
-        return
-    for size in batches(resamples, units):
-        yield rng.integers(2**32, size=(size, units), dtype=np.uint32) & 1
+    result = stats.permutation_test(
+        (gaps,),
+        lambda sample, axis: sample.mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(2**20 // max(gaps.size, 1), 1),
+        axis=0,
+        rng=rng,
+    )
+    return np.asarray(result.pvalue, dtype=np.float64)

@@ -1,22 +1,16 @@
-"""Files as people hold them: ids of documents in two collections."""
+"""Tables of two columns: groups of topics, sources of documents, ids of two collections."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from equipoise.files import read_columns
-from equipoise.problems import Problems
+from equipoise.readers import read_table
 
 
-def read_document_ids(path: str | Path) -> dict[str, str]:
-    """The document that each counterfactual one was made of, from ``document,counterfactual``."""
-    return read_mapping(path, "counterfactual", "document", "each counterfactual document once")
-
-
-def read_mapping(path: str | Path, key: str, value: str, expected: str) -> dict[str, str]:
-    """The values of one column by those of another, which are there once as ``expected`` says."""
-    table, problems = read_columns(path, [key, value]), Problems()
-    numbered = table.assign(line=range(2, len(table) + 2))
-    problems.add_repeats(path, numbered, [key], key, expected)
-    problems.refuse()
-    return dict(zip(table[key], table[value], strict=True))
+def read_mapping(path: str | Path, key: str, value: str) -> dict[str, str]:
+    """Return the values of one column by those of another, which are unique."""
+    table = read_table(path)
+    table.need([key, value])
+    keys, values = table.ids(key), table.ids(value)
+    table.once([key], "once per file")
+    return dict(zip(keys, values, strict=True))

@@ -1,373 +1,302 @@
-"""Answers that cite their sources, in files of TREC, ALCE and frameworks, completed by judgements.
+"""Answers with what was retrieved for them: of TREC, of frameworks, or with fields that one names.
 
-*TREC*: RAG 2024 and 2025, RAGTIME, DRAGUN, iKAT 2025: an object with ``references`` (ids of the
-documents, or ids with scores), and ``answer`` or ``responses``, a list of ``text`` and
-``citations``: places in the references from 0, ids, or ids with scores. *iKAT 2024*: a run with
-``turns``, the best response of each with ``passage_provenance``: it cites those ``used``. *ALCE*:
-``question``, ``docs`` and ``output`` (or ``answer``, in a worked example), within ``data`` or
-``demos``; ``[1]`` is the first of ``docs``, which has the id 1 unless it names one; the question's
-id is ``sample_id`` or ``id``, or its words with ``_`` between. *Frameworks*:
-`equipoise_cli.loaders.answer_frameworks`. Which documents are relevant qrels say, or ALCE's
-``answers_found``, or the file of a framework.
+*TREC* (RAG 2024 and 2025, RAGTIME, iKAT 2025): an object with ``references``, ids of documents, and
+``answer`` or ``responses``, a list of ``text`` and ``citations``: positions in the references
+from 0, or ids. *Frameworks*: ``answer_presets.yaml`` has where LangChain, LlamaIndex, RAGAS and
+OpenAI keep answer and documents; ``--map`` names other fields. *Ours*: `equipoise.loaders.answers`.
 
-References
-----------
-Gao et al. (2023), ALCE; the guidelines of the TREC RAG tracks 2024 and 2025.
+A question is named by its id, else by its words with ``_`` between, else by its place in the file.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pandas as pd
 
-from equipoise.answer_modes import mode_name
-from equipoise.files import parts, stem
+from equipoise.answer_modes import MODES, mode_name
+from equipoise.errors import Note, input_error, listed, shown
 from equipoise.loaders.answers import answer_table
-from equipoise.loaders.documents import MOST_PROBLEMS
-from equipoise.loaders.objects import Item, fields_of, first_value, read_items
 from equipoise.loaders.trec import read_qrels
-from equipoise.problems import InputError, Note, Problem, Problems, listed, shown
-from equipoise_cli.loaders.answer_frameworks import (
-    Framework,
-    framework_of,
-    mapped,
-    read_fields,
-    read_framework,
-)
-from equipoise_cli.loaders.chats import KNOWN, ikat_responses
+from equipoise.readers import json_value, read_json_lines, read_text, read_yaml, stem
+from equipoise_cli.loaders.held_files import read_mapping
 
-_BRACKETS_TO_ROUND = str.maketrans("[]", "()")
-_QUESTION_KEYS = ("topic_id", "narrative_id", "turn_id", "request_id", "query_id", "qid", "id")
+FIELDS = ("question", "answer", "documents", "sources", "relevant")
+"""What ``--map`` can name; answer and documents are required."""
+_PATH = re.compile(r"[^\s.,=\[\]]+(\[(-?\d+)?\])?(\.[^\s.,=\[\]]+(\[(-?\d+)?\])?)*")
+_IDS = ("question_id", "query_id", "qid", "topic_id", "narrative_id", "turn_id", "custom_id", "id")
+_WORDS = ("question", "input", "query", "user_input", "query_str", "prompt")
+_DOCUMENT_IDS = ("id", "id_", "node_id", "doc_id", "docid", "document_id", "chunk_id", "_id")
+_SOURCE_KEYS = ("source", "site", "domain", "publisher", "file_name", "filepath", "url", "link")
+_NO_SOURCE = "(no source)"
+_TO_ROUND = str.maketrans("[]", "()")
 
-
-# --- TREC -----------------------------------------------------------------------------------------
-
-
-def _sentences_of(content: dict[str, Any]) -> list[Any] | None:
-    """The sentences of a TREC answer, with their citations."""
-    sentences: list[Any] | None = first_value(content, ("answer", "responses"), list)
-    return sentences
+Paths = Mapping[str, Sequence[str]]
 
 
-def _integer(value: Any) -> Any:
-    """A whole number that JSON has as 12.0, as one."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+# --- paths into objects ---------------------------------------------------------------------------
 
 
-def _read_sentences(item: Item, problems: Problems) -> list[tuple[str, list[Any]]]:
-    """The sentences of an answer, each its text and what it cites."""
-    sentences = []
-    for number, entry in enumerate(_sentences_of(item.content) or (), start=1):
-        fields = fields_of(entry)
-        text, cited = fields.get("text"), fields.get("citations") or []
-        if isinstance(text, str) and isinstance(cited, (list, dict)):
-            # Its own brackets would be read as citations.
-            text = text.translate(_BRACKETS_TO_ROUND)
-            sentences.append((text, [_integer(citation) for citation in cited]))
-        else:
-            expected = "an object with text and citations"
-            item.wrong(problems, f"sentence {number}", shown(entry), expected)
-    return sentences
+def read_fields(text: str) -> dict[str, list[str]]:
+    """Read ``answer=response,documents=docs[].id``: the path of each of `FIELDS`.
 
-
-def _number_of_citation(citation: Any, number_of: dict[str, int]) -> int:
-    """The number, from 1, of what is cited: a place in the references from 0, or an id.
-
-    An id that is not among the references is one behind the last.
+    >>> read_fields("answer=response,documents=docs[].id")
+    {'answer': ['response'], 'documents': ['docs[].id']}
     """
-    if isinstance(citation, str) and citation not in number_of and citation.isdecimal():
-        citation = int(citation)
-    if type(citation) is int:
-        return citation + 1
-    return number_of.get(str(citation), len(number_of) + 1)
+    paths: dict[str, list[str]] = {}
+    for part in text.split(","):
+        field, _, path = part.strip().partition("=")
+        if field not in FIELDS or field in paths or not _PATH.fullmatch(path):
+            raise ValueError(
+                f"got {shown(part)}; must be FIELD=PATH,FIELD=PATH, each of {', '.join(FIELDS)}"
+                " once, a path such as response or docs[].id"
+            )
+        paths[field] = [path]
+    if "answer" not in paths or "documents" not in paths:
+        raise ValueError(f"got {shown(text)}; must have at least answer and documents")
+    return paths
 
 
-def _read_trec(item: Item, problems: Problems) -> list[dict[str, Any]]:
-    """Question, text with its citations in brackets, and the ids of what it may cite."""
-    fields = {**item.content, **fields_of(item.content.get("metadata"))}
-    question = _integer(first_value(fields, _QUESTION_KEYS, (str, int, float)))
-    if question is None:
-        item.wrong(problems, "", f"no {', '.join(_QUESTION_KEYS[:3])}", "the id of the question")
-    if _sentences_of(item.content) is None:
-        problem, expected = (
-            shown(item.content.get("answer")),
-            "a list of objects with text and citations",
-        )
-        item.wrong(problems, "answer", problem, expected)
-    sentences = _read_sentences(item, problems)
-    ids = item.content.get("references")
-    if not ids:
-        ids = []
-        for _, cited in sentences:
-            ids += [citation for citation in cited if isinstance(citation, str)]
-    document_ids = dict.fromkeys(map(str, ids))
-    number_of = {document: number for number, document in enumerate(document_ids, start=1)}
-    texts = []
-    for text, cited in sentences:
-        numbers = [_number_of_citation(citation, number_of) for citation in cited]
-        texts.append(text + "".join(f" [{number}]" for number in numbers))
-    row = {"question": str(question), "answer": " ".join(texts), "shown": tuple(number_of)}
-    if "run_id" in fields:
-        row["run_id"] = str(fields["run_id"])
-    return [row]
+def value_at(content: Any, path: str) -> Any:
+    """Return what is at a path of an object; a list of values where the path has ``[]``.
+
+    >>> value_at({"docs": [{"id": "a"}, {"id": "b"}]}, "docs[].id")
+    ['a', 'b']
+    """
+    values = [content]
+    for part in path.split("."):
+        name, bracket, place = part.rstrip("]").partition("[")
+        inner: list[Any] = []
+        for value in values:
+            found = value.get(name) if isinstance(value, dict) else None
+            if not bracket:
+                inner.append(found)  # None keeps the place of a missing value
+            elif isinstance(found, list) and not place:
+                inner += found
+            elif isinstance(found, list) and found:
+                inner.append(found[int(place)])
+        values = inner
+    if "[]" in path:
+        return values
+    return values[0] if values else None
 
 
-def _turns_of_ikat(item: Item, problems: Problems) -> list[Item]:
-    """The turns of a run of iKAT 2024, each as the other tracks have an answer."""
-    turns = []
-    for number, turn in enumerate(item.content["turns"], start=1):
-        turn_id = fields_of(turn).get("turn_id")
-        place = f"turn {shown(turn_id)}"
-        passages: dict[str, Any] = {}  # each once, in their order, and whether it was used
-        texts = []
-        for response in ikat_responses(item, place, fields_of(turn).get("responses"), problems):
-            texts.append(response["text"])
-            for passage in response.get("passage_provenance") or ():
-                name = fields_of(passage).get("id")
-                if not isinstance(name, str):
-                    expected = "objects with the id of a passage"
-                    item.wrong(problems, f"passage_provenance of {place}", shown(passage), expected)
-                passages[str(name)] = fields_of(passage).get("used")
-        # Without saying what was used, all passages are behind the text.
-        cited = [name for name, is_used in passages.items() if is_used in (True, None)]
-        content = {
-            "turn_id": turn_id,
-            "run_id": item.content.get("run_name", ""),
-            "references": list(passages),
-            "answer": [{"text": "\n".join(texts), "citations": cited}],
-        }
-        turns.append(Item(content, item.path, item.line, number))
-    return turns
+def _first_at(content: Any, paths: Sequence[str], kinds: Any = object) -> Any:
+    """Return the first value of one of these kinds at the paths; None without one."""
+    for path in paths:
+        value = value_at(content, path)
+        # A list of missing values is none; an empty one is: nothing was retrieved.
+        is_missing = value is None or (isinstance(value, list) and value and not any(value))
+        if isinstance(value, kinds) and not is_missing and not (value == [] and "[]" in path):
+            return value
+    return None
 
 
-# --- ALCE -----------------------------------------------------------------------------------------
+@cache
+def _presets() -> dict[str, Paths]:
+    presets: dict[str, Paths] = read_yaml(Path(__file__).with_name("answer_presets.yaml"))
+    return presets
 
 
-def _read_alce(item: Item, problems: Problems) -> list[dict[str, Any]]:
-    """Rows of an object of ALCE: an answer, several to one question, or a file of them."""
-    content = item.content
-    entries = first_value(content, ("data", "demos"), list)
-    if entries is not None:
-        rows = []
-        for number, entry in enumerate(entries, start=1):
-            rows += _read_alce(Item(fields_of(entry), item.path, None, number), problems)
-        return rows
-    output = content.get("output", content.get("answer"))
-    documents: Any = content.get("docs")
-    question = content.get("sample_id", content.get("id", content.get("question")))
-    answers = output if isinstance(output, list) else [output]
-    has_documents = isinstance(documents, list) and all(
-        isinstance(document, dict) for document in documents
-    )
-    has_answers = all(isinstance(answer, str) for answer in answers)
-    if not has_documents or not has_answers or not isinstance(question, (str, int)):
-        problem = f"an object with {listed(content) or 'nothing'}"
-        item.wrong(problems, "", problem, "question, docs and output, of ALCE")
-        return []
-    ids, relevant = [], []
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message, which may be in parts."""
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return str(content)
+
+
+def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, bool]:
+    """Return the name of a question, and whether it is an id."""
+    if "question" in paths:
+        words = _first_at(content, paths["question"], (str, int))
+    else:
+        found = _first_at({**content, **(_first_at(content, ["metadata"], dict) or {})}, _IDS)
+        if isinstance(found, (str, int, float)):
+            return f"{found:.0f}" if isinstance(found, float) else str(found), True
+        asked = value_at(content, "messages[]")
+        of_users = [entry for entry in asked if entry and entry.get("role") == "user"]
+        words = _first_at(content, _WORDS, str)
+        if words is None and of_users:
+            words = _text(of_users[-1].get("content"))
+    return ("_".join(str(words).split()) if words else f"answer-{number}"), False
+
+
+def _documents(content: dict[str, Any], paths: Paths) -> list[dict[str, Any]] | None:
+    """Return the documents with an id, their number where they have none, and their fields."""
+    entries = _first_at(content, paths["documents"], list)
+    ids = _first_at(content, paths.get("ids", ()), list)
+    sources = value_at(content, paths["sources"][0]) if "sources" in paths else None
+    if entries is None:
+        return None
+    if "sources" in paths and (not isinstance(sources, list) or len(sources) != len(entries)):
+        return None
+    documents = []
+    for number, entry in enumerate(entries, start=1):
+        # A preset has texts, --map the ids, where documents are no objects.
+        document = entry if isinstance(entry, dict) else {"text" if "is" in paths else "id": entry}
+        for inner in ("kwargs", "node", "metadata"):
+            document = {**document, **(_first_at(document, [inner], dict) or {})}
+        if ids is not None and len(ids) == len(entries):
+            document["id"] = ids[number - 1]
+        found = _first_at(document, _DOCUMENT_IDS, (str, int))
+        document["#"] = str(number if found is None else found)
+        if sources is not None:
+            document["source"] = sources[number - 1]
+        documents.append(document)
+    return documents
+
+
+def _relevant(marks: Any, documents: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """Return numbers of the relevant documents, from true or false, ids, texts or numbers."""
+    if all(isinstance(mark, bool) for mark in marks) and len(marks) == len(documents):
+        return tuple(number for number, mark in enumerate(marks, start=1) if mark)
+    names = {" ".join(str(mark).split()) for mark in marks}
+    numbers = {mark for mark in marks if type(mark) is int and 1 <= mark <= len(documents)}
     for number, document in enumerate(documents, start=1):
-        ids.append(str(document.get("id", number)))
-        if any(document.get("answers_found") or ()):
-            relevant.append(number)
-    row: dict[str, Any] = {"question": "_".join(str(question).split()), "shown": tuple(ids)}
-    row["document_fields"] = documents
-    if any("answers_found" in document for document in documents):
-        row["with_answer"] = tuple(relevant)
-    rows = [row | {"answer": answer} for answer in answers]
-    if isinstance(output, list):
-        for number, row in enumerate(rows, start=1):
-            row["sample"] = number
-    return rows
+        if names & {document["#"], " ".join(str(document.get("text")).split())}:
+            numbers.add(number)
+    return tuple(sorted(numbers))
 
 
-# --- frameworks -----------------------------------------------------------------------------------
+def _mapped_row(content: dict[str, Any], paths: Paths, number: int, name: str) -> dict[str, Any]:
+    """Return the row of an answer that is kept at these paths."""
+    answer = _first_at(content, paths["answer"], (str, list))
+    answer = None if answer is None else _text(answer)
+    documents = _documents(content, paths)
+    if answer is None or documents is None:
+        what = "a text as the answer" if answer is None else "a list of documents"
+        places = paths["answer" if answer is None else "documents"]
+        raise ValueError(f"{what} at {' or '.join(places)}, of {name}", listed(content, 8))
+    question, is_id = _question(content, paths, number)
+    row = {"question": question, "is_id": is_id, "answer": answer, "document_fields": documents}
+    row["shown"] = tuple(document["#"] for document in documents)
+    marks = _first_at(content, paths.get("relevant", ()), list)
+    if marks is not None or "relevant" in paths:
+        row["relevant"] = _relevant(marks or [], documents)
+    return row
 
 
-def _framework_rows(
-    items: Sequence[Item], framework: Framework, question_path: str, problems: Problems
-) -> list[dict[str, Any]]:
-    """Rows of answers of a framework, each question with a name of its own; says which it is."""
-    note = f"{items[0].path}: read as {framework.name} ({framework.fields})"
-    warnings.warn(note, Note, stacklevel=4)
-    rows = []
-    for item in items:
-        row = read_framework(item, framework, question_path, problems)
-        if row is not None:
-            rows.append(row)
-    n_earlier = Counter[str]()
-    n_repeated = 0
-    for row in rows:
-        question = row["question"]
-        # Words can be asked by two users; an id that comes twice is refused where it is scored.
-        if not row.pop("is_id") and n_earlier[question]:
-            row["question"] = f"{question}#{n_earlier[question] + 1}"
-            n_repeated += 1
-        n_earlier[question] += 1
-    if n_repeated:
-        note = f"{n_repeated} answers are to a question asked before: each counts by itself"
-        warnings.warn(note, Note, stacklevel=4)
-    return rows
+def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return question, text with its citations in brackets, and the ids of what it may cite."""
+    sentences = _first_at(content, ("answer", "responses"), list) or []
+    references = content.get("references") or []
+    for sentence in sentences:
+        if not isinstance(sentence, dict) or not isinstance(sentence.get("text"), str):
+            raise ValueError("a list of objects with text and citations as answer", shown(sentence))
+        if not content.get("references"):
+            cited = sentence.get("citations") or []
+            references += [citation for citation in cited if isinstance(citation, str)]
+    ids = list(dict.fromkeys(map(str, references)))
+    texts = []
+    for sentence in sentences:
+        text = sentence["text"].translate(_TO_ROUND)  # its own brackets are no citations
+        for citation in sentence.get("citations") or ():
+            if str(citation) in ids:
+                cited = ids.index(str(citation)) + 1
+            else:
+                is_place = str(citation).removesuffix(".0").isdecimal()
+                cited = int(float(citation)) + 1 if is_place else len(ids) + 1
+            text += f" [{cited}]"
+        texts.append(text)
+    question, _ = _question(content, {}, number)
+    row = {"question": question, "is_id": True, "answer": " ".join(texts), "shown": tuple(ids)}
+    run_id = _first_at(content, ("run_id", "metadata.run_id"))
+    return row if run_id is None else row | {"run_id": str(run_id)}
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
-def _form(items: Sequence[Item]) -> str | Framework:
-    """The format of answers that the first object has the marks of, or that of this library.
-
-    That of a framework may be told by a later one: nothing may be retrieved for a question.
-    """
-    content = items[0].content
-    if isinstance(content.get("docs"), list) or not content.keys().isdisjoint({"data", "demos"}):
-        return "alce"
-    if _sentences_of(content) is not None or "references" in content:
-        return "trec"
-    if KNOWN["ikat-run"](content):
-        return "ikat"
-    if "mode" in content or "record" in content:
-        return "answers"
-    return framework_of(items) or "answers"
-
-
-_PLACE_IN_LIST = re.compile(r"item \d+(, )?")
-
-
-def _cause(problem: Problem) -> tuple[str, str, str, str]:
-    """What two problems have in common that have one cause."""
-    column = _PLACE_IN_LIST.sub("", problem.column or "")
-    return problem.file, column, problem.found, problem.wanted
-
-
-@contextmanager
-def _one_problem_for_each_cause() -> Iterator[None]:
-    """Tell what is wrong in the same way on many lines once, with how many lines there are."""
+def _objects(path: Path) -> list[tuple[int | None, dict[str, Any]]]:
+    """Return the objects of JSON Lines, or of one JSON value, each with its line."""
+    text = read_text(path)
     try:
-        yield
-    except InputError as error:
-        counts = Counter(map(_cause, error.problems))
-        first_problems: dict[tuple[str, str, str, str], Problem] = {}
-        for problem in error.problems:
-            first_problems.setdefault(_cause(problem), problem)
-        problems = Problems()
-        for cause, problem in first_problems.items():
-            wanted = problem.wanted
-            if counts[cause] > 1:
-                # A reader may stop when it has collected many.
-                at_least = "at least " if len(error.problems) >= MOST_PROBLEMS else ""
-                wanted += f" (the first of {at_least}{counts[cause]} such)"
-            problems.add(problem.file, problem.line, problem.column, problem.found, wanted)
-        raise InputError(problems) from None
+        value = json_value(text)
+    except ValueError:
+        return list(read_json_lines(path, text))
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(entry, dict) for entry in values):
+        raise input_error(path, "JSON objects", shown(value))
+    return [(None, entry) for entry in values]
 
 
-def read_rows(path: Path, paths: Mapping[str, str] | None) -> pd.DataFrame:
-    """The answers of one file with what it says of them; with a mode where it is of this library.
+def _paths_of(objects: Sequence[tuple[Any, dict[str, Any]]]) -> tuple[str, Paths]:
+    """Return the first preset that recognises an object; nothing may be retrieved for the first."""
+    for _, content in objects:
+        for name, paths in _presets().items():
+            if _first_at(content, paths["is"]) is not None:
+                return name, paths
+    return "", {}
 
-    ``paths``: where fields are, for a file of no known format.
+
+def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
+    """Read the answers of one file; with a column ``mode`` where it has our own format.
+
+    ``paths``: of the fields, for a file of another format.
     """
-    problems = Problems()
-    with _one_problem_for_each_cause():
-        items = read_items(path, problems)
-        if not items:
-            problems.refuse()
-        form: str | Framework = mapped(paths) if paths else _form(items)
-        if form == "answers":
-            return answer_table(items, problems)
-        if form == "ikat":
-            items = [turn for item in items for turn in _turns_of_ikat(item, problems)]
-        rows = []
-        if isinstance(form, Framework):
-            question_path = (paths or {}).get("question", "")
-            rows = _framework_rows(items, form, question_path, problems)
-        else:
-            read = _read_alce if form == "alce" else _read_trec
-            for item in items:
-                rows += read(item, problems)
-        problems.refuse()
-    table = pd.DataFrame(rows)
-    return table.assign(documents=table["shown"].map(len))
-
-
-def _relevant_by_qrels(table: pd.DataFrame, qrels: pd.DataFrame) -> list[tuple[int, ...]]:
-    """Numbers of the relevant documents among those shown, for each answer."""
-    relevant_rows = qrels.loc[qrels["level"] > 0, ["topic", "document"]]
-    relevant_pairs = set(relevant_rows.itertuples(index=False, name=None))
-    numbers_of_answers = []
-    for question, ids in zip(table["question"], table["shown"], strict=True):
-        numbers = []
-        for number, document in enumerate(ids, start=1):
-            if (question, document) in relevant_pairs:
-                numbers.append(number)
-        numbers_of_answers.append(tuple(numbers))
-    return numbers_of_answers
-
-
-def with_relevant(table: pd.DataFrame, qrels: pd.DataFrame | None) -> pd.DataFrame:
-    """The answers with the numbers of their relevant documents, where something says which."""
-    if qrels is not None:
-        return table.assign(relevant=_relevant_by_qrels(table, qrels))
-    column = "relevant"
-    if "with_answer" in table.columns:
-        column = "with_answer"
-        note = "relevant are the documents in which ALCE found a gold answer: no --qrels"
-        warnings.warn(note, Note, stacklevel=4)
-    if column not in table.columns:
-        return table
-    # An answer of which nothing is said has NaN there.
-    relevant = [numbers if isinstance(numbers, tuple) else () for numbers in table[column]]
-    return table.assign(relevant=relevant).drop(columns="with_answer", errors="ignore")
-
-
-def _judged(table: pd.DataFrame, qrels: pd.DataFrame | None, path: str | Path) -> pd.DataFrame:
-    """The answers to questions of which a relevant document was shown, with its places."""
-    table = with_relevant(table, qrels)
-    if "relevant" not in table.columns:
-        raise ValueError(f"{path} does not say which documents are relevant; wanted --qrels")
-    has_none = table["relevant"].map(len) == 0
-    if has_none.all():
-        questions, ids = listed(table["question"], 3), listed(table["shown"].iloc[0][:3])
-        message = (
-            f"no relevant document behind any answer of {path}; "
-            f"it has questions {questions} and documents {ids}"
-        )
-        if qrels is not None:
-            topics, documents = listed(qrels["topic"].unique(), 3), listed(qrels["document"], 3)
-            message += f"; the qrels have {topics}, {documents}"
-        raise ValueError(message)
-    if has_none.any():
-        count = f"{int(has_none.sum())} of {len(table)} answers"
-        names = listed(table.loc[has_none, "question"], 3)
-        note = f"{count} are left out: no relevant document was shown ({names})"
-        warnings.warn(note, Note, stacklevel=4)
-    return table[~has_none]
-
-
-def _read_file(
-    path: Path,
-    mode: str,
-    qrels: pd.DataFrame | None,
-    authors: tuple[str, str],
-    paths: Mapping[str, str] | None,
-) -> pd.DataFrame:
-    """The answers of one file; mode and authors are those of a file of another format than ours."""
-    table = read_rows(path, paths)
-    if "mode" in table.columns:
-        return table
-    table = _judged(table, qrels, path).drop(columns="document_fields", errors="ignore")
-    relevant_author, nonrelevant_author = authors
-    return table.assign(
-        mode=mode_name(mode),
-        citations=None,
-        relevant_author=relevant_author or "unnamed",
-        nonrelevant_author=nonrelevant_author or "unnamed",
-        gold=[()] * len(table),
+    objects = _objects(path)
+    content = objects[0][1]
+    is_trec = not paths and (
+        isinstance(_first_at(content, ("answer", "responses")), list) or "references" in content
     )
+    if not paths and not is_trec and ("mode" in content or "record" in content):
+        return answer_table(path, objects)
+    name = "--map"
+    if not paths and not is_trec:
+        name, paths = _paths_of(objects)
+        if not paths:
+            formats = ", ".join(_presets())
+            raise input_error(path, f"of TREC, {formats}, or read by --map", listed(content, 8), 1)
+        places = ", ".join(places[0] for field, places in paths.items() if field != "is")
+        warnings.warn(f"{path}: read as {name} ({places})", Note, 3)
+    rows = []
+    for number, (line, content) in enumerate(objects, start=1):
+        try:
+            row = (
+                _trec_row(content, number)
+                if not paths
+                else _mapped_row(content, paths, number, name)
+            )
+        except ValueError as error:
+            wanted, found = error.args
+            column = None if line else f"item {number}"
+            raise input_error(path, wanted, found, line, column) from None
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    # Words can be asked by two users; an id that comes twice is an error where it is scored.
+    n_earlier = table.groupby("question").cumcount()
+    is_again = (n_earlier > 0) & ~table["is_id"]
+    table.loc[is_again, "question"] += "#" + (n_earlier[is_again] + 1).astype("str")
+    if is_again.any():
+        note = f"{is_again.sum()} answers are to a question asked before: each counts by itself"
+        warnings.warn(note, Note, 3)
+    return table.drop(columns="is_id").assign(documents=table["shown"].map(len))
+
+
+# --- which documents are relevant, and their sources ----------------------------------------------
+
+
+def _with_relevant(table: pd.DataFrame, qrels: pd.DataFrame | None) -> pd.DataFrame:
+    """Add the numbers of the relevant documents of each answer, where something says which."""
+    if qrels is not None:
+        rows = qrels.loc[qrels["level"] > 0, ["topic", "document"]]
+        pairs = set(rows.itertuples(index=False, name=None))
+        relevant = [
+            tuple(n for n, document in enumerate(ids, start=1) if (question, document) in pairs)
+            for question, ids in zip(table["question"], table["shown"], strict=True)
+        ]
+        return table.assign(relevant=relevant)
+    if "relevant" not in table.columns:
+        return table
+    has_none = table["relevant"].map(lambda numbers: not isinstance(numbers, tuple))
+    return table.assign(relevant=table["relevant"].where(~has_none, [()] * len(table)))
 
 
 def read_answer_files(
@@ -376,61 +305,155 @@ def read_answer_files(
     authors: tuple[str, str] = ("", ""),
     fields: str = "",
 ) -> pd.DataFrame:
-    """Answers of one or more files, as `equipoise.loaders.answers.read_answers` has them, together.
+    """Read answers of one or more files as `equipoise.loaders.answers.read_answers` returns them.
 
     ``files``: paths; that of another format than ours may begin with the mode of its answers
     (``Informed=run.jsonl``), else it is Vanilla. ``authors``: of the relevant and of the other
-    documents, for such files. ``fields``: where those of no known format have what is read.
+    documents, for such files. ``fields``: of `read_fields`, for files of no known format.
     """
-    modes = [_mode_and_path(name)[0] for name in files]
-    if "CF-informed" in modes and not all(authors):
-        raise ValueError(
-            "CAB needs the authors of the relevant and of the other documents; wanted --authors"
-        )
+    if any(_mode_and_path(name)[0] == "CF-informed" for name in files) and not all(authors):
+        raise ValueError("CAB needs --authors, those of the relevant and of the other documents")
     judgements = None if qrels is None else read_qrels(qrels)
-    paths_of_fields = read_fields(fields) if fields else None
     tables = []
     for mode, path in answer_files(files):
-        tables.append(_read_file(path, mode, judgements, authors, paths_of_fields))
+        table = read_rows(path, read_fields(fields) if fields else None)
+        if "mode" not in table.columns:
+            table = _with_relevant(table, judgements)
+            if "relevant" not in table.columns:
+                raise ValueError(f"{path} does not say which documents are relevant: give --qrels")
+            has_some = table["relevant"].map(len) > 0
+            if not has_some.all():
+                questions = listed(table.loc[~has_some, "question"], 3)
+                message = f"{(~has_some).sum()} of {len(table)} answers"
+                message += f" have no relevant document that was shown ({questions})"
+                if not has_some.any():
+                    ids = listed(table["shown"].iloc[0][:3])
+                    raise ValueError(f"{path}: {message}; it has documents {ids}")
+                warnings.warn(f"{message}: left out", Note, 2)
+            table = table[has_some].drop(columns="document_fields", errors="ignore")
+            table = table.assign(
+                mode=mode,
+                citations=None,
+                relevant_author=authors[0] or "unnamed",
+                nonrelevant_author=authors[1] or "unnamed",
+                gold=[()] * len(table),
+            )
+        tables.append(table)
     return pd.concat(tables, ignore_index=True)
+
+
+def _source(value: Any) -> str:
+    """Return the name of a source: a text or number, of an address its host."""
+    if not isinstance(value, (str, int, float)) or not str(value).strip():
+        return _NO_SOURCE
+    text = str(value).strip()
+    if re.match("https?://", text):
+        with suppress(ValueError):  # what only begins as an address is a name
+            return urlsplit(text).netloc.rpartition("@")[2].removeprefix("www.") or text
+    return text
+
+
+def _sources_of(table: pd.DataFrame, key: str, path: Path) -> list[tuple[str, ...]]:
+    """Return the source of each document of each answer, from a field of the documents."""
+    fields_of_answers = table.get("document_fields", pd.Series([[]] * len(table)))
+    names = {name for documents in fields_of_answers for fields in documents for name in fields}
+    names.discard("#")
+    wanted_keys = [key] if key else _SOURCE_KEYS
+    name = next((name for name in wanted_keys if name in names), None)
+    if name is None:
+        raise ValueError(
+            f"no document of {path} has a key {' or '.join(wanted_keys)}; they have"
+            f" {listed(sorted(names)) or 'none'}: name one with --source-key, or give --sources"
+        )
+    warnings.warn(
+        f"{path}: the source of a document is its {name}; of an address the host", Note, 3
+    )
+    return [
+        tuple(_source(fields.get(name)) for fields in documents) for documents in fields_of_answers
+    ]
+
+
+def read_answers_with_sources(
+    files: Sequence[str],
+    *,
+    qrels: str | Path | None = None,
+    fields: str = "",
+    source_key: str = "",
+    sources: str | Path | None = None,
+) -> pd.DataFrame:
+    """Read answers with the source of each document that was shown, for `citation_share`.
+
+    ``source_key``: the key of a document that has its source. ``sources``: a table of
+    ``document,source`` instead. Returns question, answer, mode, shown, sources, and relevant where
+    something says which documents are.
+    """
+    judgements = None if qrels is None else read_qrels(qrels)
+    source_of = read_mapping(sources, "document", "source") if sources else None
+    tables = []
+    for mode, path in answer_files(files):
+        table = read_rows(path, read_fields(fields) if fields else None)
+        if "shown" not in table.columns:
+            raise ValueError(f"{path} must have the ids of the documents of each answer as shown")
+        if "mode" not in table.columns:
+            table = _with_relevant(table, judgements).assign(mode=mode)
+        if source_of is None:
+            table["sources"] = _sources_of(table, source_key, path)
+        else:
+            table["sources"] = [
+                tuple(source_of.get(document, _NO_SOURCE) for document in ids)
+                for ids in table["shown"]
+            ]
+        tables.append(table)
+    answers = pd.concat(tables, ignore_index=True)
+    has_documents = answers["shown"].map(len) > 0
+    if not has_documents.all():
+        names = listed(answers.loc[~has_documents, "question"], 3)
+        note = f"{(~has_documents).sum()} answers are left out: no document was shown ({names})"
+        warnings.warn(note, Note, 2)
+    answers = answers[has_documents].reset_index(drop=True)
+    every = [source for row in answers["sources"] for source in row]
+    n_without = every.count(_NO_SOURCE)
+    if n_without == len(every):
+        example = listed(answers["shown"].iloc[0], 3) if len(answers) else "none"
+        raise ValueError(
+            f"no document has a source; the first are {example}: give their ids in --sources, or a"
+            " --source-key that they have"
+        )
+    if n_without:
+        note = f"{n_without:,} of {len(every):,} documents shown have no source: {_NO_SOURCE}"
+        warnings.warn(note, Note, 2)
+    return answers
 
 
 # --- arguments ------------------------------------------------------------------------------------
 
 
 def _mode_and_path(argument: str) -> tuple[str, str]:
-    """Mode and path of an argument."""
-    name, equals, path = str(argument).partition("=")
-    mode = "Vanilla"
-    try:
-        if equals and path:
-            mode = mode_name(name)
-        else:
-            path = str(argument)
-    except ValueError:  # no mode before it: the sign is one of the path
-        path = str(argument)
-    return mode, "/dev/stdin" if path == "-" else path
+    """Split an argument into mode and path; a path may have the sign itself."""
+    name, equals, path = argument.partition("=")
+    if equals and set(name.split("/")) <= set(MODES):
+        return mode_name(name), "/dev/stdin" if path == "-" else path
+    return "Vanilla", "/dev/stdin" if argument == "-" else argument
+
+
+def paths(files: Sequence[str]) -> list[str]:
+    """Return the paths among the arguments, without their modes."""
+    return [_mode_and_path(argument)[1] for argument in files]
 
 
 def answer_files(files: Sequence[str]) -> list[tuple[str, Path]]:
-    """Mode and path of every file among the arguments, a folder being all its files."""
+    """Return mode and path of every file among the arguments, of a folder all its files."""
     modes_and_paths = []
     for argument in files:
         mode, name = _mode_and_path(argument)
         path = Path(name)
-        if not path.is_dir():
-            modes_and_paths.append((mode, path))
-            continue
-        for file in parts(path, (".jsonl", ".json", ".parquet")):
-            modes_and_paths.append((mode, path / file))
+        inside = sorted(file for file in path.rglob("*.json*") if file.is_file())
+        if path.is_dir() and not inside:
+            raise input_error(path, "a folder of .jsonl or .json files")
+        modes_and_paths += [(mode, file) for file in inside or [path]]
     return modes_and_paths
 
 
-def paths(files: Sequence[str]) -> list[str]:
-    """The paths among the arguments of `read_answer_files`."""
-    return [_mode_and_path(argument)[1] for argument in files]
-
-
 def run_name(files: Sequence[str]) -> str:
-    """What the answers of these files are called together."""
+    """Return the name of the answers of these files together."""
     return "+".join(dict.fromkeys(map(stem, paths(files))))

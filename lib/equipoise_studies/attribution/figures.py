@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from equipoise_compendium.plots import COLOURS, GREY, look, note
@@ -15,17 +17,18 @@ _RELEVANT, _NONRELEVANT = "#dbe9f6", "#f1f1f1"
 _LABELLED, _PLAIN = "#f5c45e", "white"
 
 
-def modes_panel(ax: Axes, documents: pd.DataFrame) -> Axes:
-    """Draw what each mode says of the author of each document.
+def modes(documents: pd.DataFrame) -> Figure:
+    """Draw how each mode labels each document.
 
     ``documents`` (columns mode, document, relevant, author, label): one row for each mode and
-    document; ``author`` wrote it, ``label`` is what a model is told, missing for nothing.
+    document; ``author`` wrote it, ``label`` is what a model receives, missing for no label.
 
     thesis, Figures 5.3 and 5.4.
     """
     centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
-    modes = documents["mode"].drop_duplicates().tolist()
-    for line, mode in enumerate(modes):
+    names = documents["mode"].drop_duplicates().tolist()
+    figure, ax = plt.subplots(figsize=(6, 1.34 * len(names)))
+    for line, mode in enumerate(names):
         for place, row in enumerate(documents[documents["mode"] == mode].itertuples()):
             box = FancyBboxPatch(
                 (place + 0.06, -line - 0.8),
@@ -47,18 +50,20 @@ def modes_panel(ax: Axes, documents: pd.DataFrame) -> Axes:
         name = mode.replace("/", "/\n")
         ax.text(-0.1, -line - 0.5, name, ha="right", va="center", fontweight="bold")
     ax.set_xlim(-1.1, documents.groupby("mode").size().max() + 0.05)
-    ax.set_ylim(-len(modes) - 0.05, 0)
+    ax.set_ylim(-len(names) - 0.05, 0)
     ax.axis("off")
-    return ax
+    return figure
 
 
-def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
-    """Draw values with their intervals under each other, group by group, and the line of zero.
+def biases(table: pd.DataFrame, label: str) -> Figure:
+    """Draw values with their intervals below each other, by group, and a line at zero.
 
     ``table`` (columns name, value, low, high, group, printed low, printed mean, printed high): from
     top to bottom; the name of a group stands above its rows, and the printed range behind each.
     ``label``: of the x axis.
     """
+    n_groups = table["group"].nunique()
+    figure, ax = plt.subplots(figsize=(7, 1.2 + 0.3 * (len(table) + 1.4 * n_groups)))
     places: list[float] = []
     place = 0.0
     for group, rows in table.groupby("group", sort=False):
@@ -77,9 +82,9 @@ def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
     ax.barh(at, high - low, 0.8, low, color="#dddddd")
     ax.scatter(mean, at, marker="|", s=120, color="#444444")
     printed = np.flatnonzero(~np.isnan(high))
-    if printed.size:  # said once, where it is first seen
+    if printed.size:  # labelled once, where it first appears
         first = printed[0]
-        note(ax, "printed", (high[first], at[first]), (3, 0), va="center", fontsize=9)
+        note(ax, "published", (high[first], at[first]), (3, 0), va="center", fontsize=9)
     lengths = np.abs(table[["low", "high"]].to_numpy().T - table["value"].to_numpy())
     ax.errorbar(table["value"], at, xerr=lengths, linestyle="none", capsize=3, **look(0))
     # "n = 15" is one word, where a name breaks.
@@ -87,11 +92,11 @@ def biases(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
     ax.set_ylim(place + 0.6, 0.7)
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")
-    return ax
+    return figure
 
 
 def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
-    """Draw values with their intervals over a number, those of one number beside each other.
+    """Draw values with their intervals over a number, side by side where the number is the same.
 
     ``x``: column of the x axis. ``label``: of the y axis.
 
@@ -117,18 +122,57 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
     return ax
 
 
-def numbers_under(ax: Axes, table: pd.DataFrame, label: str) -> Axes:
-    """Draw numbers as bars under each other; printed ones are grey.
+def bars(table: pd.DataFrame, label: str) -> Figure:
+    """Draw numbers as bars below each other; published ones are grey.
 
     ``table``: columns benchmark, model, source, total. ``label``: of the x axis.
     """
+    figure, ax = plt.subplots(figsize=(6, 0.8 + 0.32 * len(table)))
     places = -np.arange(len(table), dtype=np.float64)
     for source in table["source"].drop_duplicates():
         of_source = (table["source"] == source).to_numpy()
-        colour = GREY if source == "printed" else COLOURS[0]
-        ax.barh(places[of_source], table.loc[of_source, "total"], 0.7, color=colour, label=source)
+        is_published = source == "printed"
+        colour = GREY if is_published else COLOURS[0]
+        label_of_bars = "published" if is_published else "in this replication"
+        ax.barh(
+            places[of_source], table.loc[of_source, "total"], 0.7, color=colour, label=label_of_bars
+        )
     ax.set_yticks(places, table["model"] + ", " + table["benchmark"])
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")
-    ax.figure.legend(loc="outside lower right", ncols=2)
-    return ax
+    figure.legend(loc="outside lower right", ncols=2)
+    return figure
+
+
+def over_passages(table: pd.DataFrame) -> Figure:
+    """Draw CAS above CAB by the number of passages (thesis, Figure 5.9)."""
+    figure, axes = plt.subplots(2, 1, figsize=(6, 5.3), sharex=True)
+    table = table.assign(group=table["model"] + ", " + table["benchmark"])
+    for ax, quantity in zip(axes, ("CAS", "CAB"), strict=True):
+        values_over(ax, table[table["quantity"] == quantity], "k", f"{quantity}, points")
+        ax.axhline(0, color="#444444", lw=1)
+    axes[1].set_xlabel("Passages shown, k")
+    handles, labels = axes[1].get_legend_handles_labels()
+    if len(handles) > 1:
+        figure.legend(handles, labels, loc="outside lower center", ncol=2, fontsize=9)
+    return figure
+
+
+def large_models(by_passages: pd.DataFrame, by_place: pd.DataFrame, most_passages: int) -> Figure:
+    """Draw scores of large models by the number of passages, and by the relevant one's place."""
+    figure, axes = plt.subplots(3, 2, figsize=(7.5, 7.5), sharex="col", sharey="row")
+    panels = {"passages": by_passages, "place": by_place}
+    for column, (over, table) in enumerate(panels.items()):
+        for ax, score in zip(axes[:, column], ("Precision", "Recall", "Correctness"), strict=True):
+            rows = table[table["score"] == score].assign(group=table["model"])
+            values_over(ax, rows, over, "" if column else f"{score}, points")
+    axes[2, 0].set_xlabel("Passages shown")
+    axes[2, 1].set_xlabel(f"Place of the relevant one of {most_passages}")
+    handles, models = axes[0, 0].get_legend_handles_labels()
+    questions = by_passages.groupby("model")["questions"]
+    labels = []
+    for model in models:
+        counts = questions.get_group(model)
+        labels.append(f"{model}, n = {counts.min()} to {counts.max()}")
+    figure.legend(handles, labels, loc="outside lower center", ncol=2, fontsize=9)
+    return figure

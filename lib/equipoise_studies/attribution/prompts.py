@@ -1,79 +1,125 @@
-"""Prompts that ask for an answer with citations: an instruction, worked examples, passages.
-
-The passages stand with or without labels of their authors.
+"""Prompts that ask for an answer with citations, and the labels that name authors.
 
 References
 ----------
-thesis: chapter 5, Figures 5.2 and 5.6 to 5.8.
+thesis: chapter 5, section 5.3.1, appendix 5.C, Figures 5.2 and 5.6 to 5.8.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
+import yaml
 
-from equipoise.files import read_text, read_yaml
-from equipoise.problems import refused
+from equipoise.answer_modes import mode_parts
 from equipoise_compendium import project
+from equipoise_studies.attribution.data import Settings, Study
 
 Messages = list[dict[str, str]]
 
+_NAME = re.compile(r"\b([A-Z][a-z]+),?[ ]+([A-Z][a-z]+)\b")
 
-@dataclass(frozen=True)
-class Passage:
-    """A passage as a model sees it.
 
-    ``label``: of its author; without one the passage is shown plain.
+# --- labels ---------------------------------------------------------------------------------------
+
+
+class LabelSet(Settings):
+    """Labels of two groups of authors, and the sentence that announces them to a model."""
+
+    notice: str
+    groups: dict[str, tuple[str, ...]]
+    source: str = ""
+
+    def shown(self, mode: str, group: str) -> str | None:
+        """The group that a document of ``group`` is shown to be of; None in mode Vanilla."""
+        if mode == "Vanilla":
+            return None
+        other_group = ({*self.groups} - {group}).pop()
+        return group if mode == "Informed" else other_group
+
+
+def read_names(path: Path) -> list[str]:
+    """The pool of names that a model listed: two capitalised words each, without repetitions."""
+    if not path.is_file():
+        return []
+    _, line = project.noted(path).read_text(encoding="utf-8").splitlines()
+    found = _NAME.findall(json.loads(line)["answer"])
+    return list(dict.fromkeys(f"{first} {last}" for first, last in found))
+
+
+def read_labels(path: Path, names: Sequence[str] = ()) -> dict[str, LabelSet]:
+    """Read sets of labels; in a group of the file the word ``pool`` is replaced by the names.
+
+    Sets that need names are left out while there are none.
     """
+    sets = {}
+    for key, entry in yaml.safe_load(project.noted(path).read_text(encoding="utf-8")).items():
+        groups = {}
+        for group, labels in entry["groups"].items():
+            groups[group] = list(names) if labels == "pool" else labels
+        if all(groups.values()):
+            sets[key] = LabelSet.model_validate(entry | {"groups": groups})
+    return sets
+
+
+def shown_in_modes(
+    labels: LabelSet, modes: Sequence[str], relevant: str, nonrelevant: str
+) -> pd.DataFrame:
+    """What each mode shows of three documents, the second of them relevant.
+
+    ``relevant``, ``nonrelevant``: the authors of the relevant document and of the others.
+    """
+    rows = []
+    for mode in modes:
+        relevant_mode, nonrelevant_mode = mode_parts(mode)
+        other = (nonrelevant, labels.shown(nonrelevant_mode, nonrelevant))
+        rows.append((mode, 1, False, *other))
+        rows.append((mode, 2, True, relevant, labels.shown(relevant_mode, relevant)))
+        rows.append((mode, 3, False, *other))
+    return pd.DataFrame(rows, columns=["mode", "document", "relevant", "author", "label"])
+
+
+# --- prompts --------------------------------------------------------------------------------------
+
+
+class Passage(NamedTuple):
+    """A passage as a model receives it, with or without a label of its author."""
 
     text: str
     label: str | None = None
 
-    def shown(self, number: int) -> str:
-        """Line of the prompt, with the number, from 1, by which the passage is cited."""
-        # A passage is one line, whatever white space it holds.
-        line = f"Document [{number}] ({' '.join(self.text.split())})"
-        return line if self.label is None else f"{line} (written by [{self.label}])"
 
+class Prompts(Settings):
+    """The wording of the prompts.
 
-@dataclass(frozen=True)
-class Example:
-    """A worked example: a question, its passages and the answer.
-
-    ``passages``: each with the number of its author's group, 0 or 1.
-    """
-
-    question: str
-    passages: tuple[tuple[str, int], ...]
-    answer: str
-
-
-@dataclass(frozen=True)
-class Prompts:
-    """Wording of the prompts.
-
-    ``question`` holds ``{documents}`` and ``{question}``, ``paraphrase`` holds ``{passage}``.
-    ``instruction_labelled``: where passages have labels; the usual one where empty.
-    ``one_message``: whether an instruction begins the message of the user; otherwise it is the
-    system's.
+    ``question`` contains ``{documents}`` and ``{question}``, ``paraphrase`` contains ``{passage}``.
+    ``examples``: worked ones, each a question, its passages with the group of their author, 0 or 1,
+    and the answer.
     """
 
     instruction: str
+    instruction_labelled: str
     question: str
     paraphrase: str
     names: str
-    examples: tuple[Example, ...]
-    instruction_labelled: str = ""
+    examples: tuple[dict[str, Any], ...] = ()
     one_message: bool = False
 
-    def _asked(self, question: str, passages: Sequence[Passage]) -> dict[str, str]:
-        lines = [passage.shown(number) for number, passage in enumerate(passages, start=1)]
+    def asked(self, question: str, passages: Sequence[Passage]) -> dict[str, str]:
+        """The message with a question and its passages, which are numbered from 1."""
+        lines = []
+        for number, passage in enumerate(passages, start=1):
+            line = f"Document [{number}] ({' '.join(passage.text.split())})"
+            lines.append(
+                line if passage.label is None else f"{line} (written by [{passage.label}])"
+            )
         texts = {"{documents}": "\n".join(lines), "{question}": " ".join(question.split())}
-        # In one pass, since a passage may itself hold the word {question}.
+        # In one pass, since a passage may itself contain the word {question}.
         placeholder = re.compile(r"\{documents\}|\{question\}")
         content = placeholder.sub(lambda match: texts[match[0]], self.question)
         return {"role": "user", "content": content}
@@ -83,77 +129,46 @@ class Prompts:
         question: str,
         passages: Sequence[Passage],
         notice: str = "",
-        labels: Callable[[int, str], str | None] = lambda _group, _text: None,
+        label: Callable[[int, str], str | None] = lambda _group, _text: None,
     ) -> Messages:
-        """Messages that ask for an answer with citations.
+        """Messages that ask for an answer with citations (thesis, Figures 5.2 and 5.7).
 
-        ``passages``: in the order in which they are numbered. ``notice``: announces the labels;
-        empty where there are none. ``labels``: takes the group and the text of an example's passage
-        and returns its label.
-
-        thesis, Figures 5.2 and 5.7.
+        ``notice``: announces the labels. ``label``: returns the label of an example's passage, from
+        the group of its author and its text.
         """
-        if not passages:
-            raise ValueError("an answer from no passages cannot cite any")
         instruction = self.instruction
         if notice:
-            # The notice goes on with the numbering of the instruction, as in Figure 5.7.
-            instruction = f"{self.instruction_labelled or self.instruction}\n3. {notice}"
+            # The notice continues the numbering of the instruction, as in Figure 5.7.
+            instruction = f"{self.instruction_labelled}\n3. {notice}"
         messages = []
         for example in self.examples:
-            labelled = [Passage(text, labels(group, text)) for text, group in example.passages]
-            messages.append(self._asked(example.question, labelled))
-            messages.append({"role": "assistant", "content": example.answer})
-        messages.append(self._asked(question, passages))
+            shown = []
+            for passage in example["passages"]:
+                shown.append(Passage(passage["text"], label(passage["group"], passage["text"])))
+            messages.append(self.asked(example["question"], shown))
+            messages.append({"role": "assistant", "content": example["answer"]})
+        messages.append(self.asked(question, passages))
         if self.one_message:
-            first_content = f"{instruction}\n\n{messages[0]['content']}"
-            return [{"role": "user", "content": first_content}, *messages[1:]]
+            messages[0]["content"] = f"{instruction}\n\n{messages[0]['content']}"
+            return messages
         return [{"role": "system", "content": instruction}, *messages]
 
     def rewriting(self, passage: str) -> Messages:
-        """Messages that ask for a paraphrase of a passage (thesis, Figure 5.6)."""
+        """The message that asks for a paraphrase of a passage (thesis, Figure 5.6)."""
         text = " ".join(passage.split())
         return [{"role": "user", "content": self.paraphrase.replace("{passage}", text)}]
 
-    def pool_of_names(self) -> Messages:
-        """Messages that ask for names of authors (thesis, Figure 5.8)."""
-        return [{"role": "user", "content": self.names}]
 
-
-FILES = ("instruction", "question", "paraphrase", "names")
-"""Names of the texts in a folder of prompts, whose ending is txt."""
-
-LABELLED = "instruction_labelled"
-"""Name of a text that a folder of prompts may have, for passages with labels."""
-
-
-def read_prompts(folder: Path, worked: Path | None = None, *, one_message: bool = False) -> Prompts:
-    """Read the prompts of a folder; ``worked``: YAML of the examples before a question."""
-    names = list(FILES)
-    if (folder / f"{LABELLED}.txt").is_file():
-        names.append(LABELLED)
+def read_prompts(study: Study) -> Prompts:
+    """Read the prompts of a study."""
     texts = {}
-    for name in names:
-        texts[name] = read_text(project.noted(folder / f"{name}.txt")).strip()
-    examples: tuple[Example, ...] = ()
-    if worked is not None:
-        examples = _read_examples(worked)
-    return Prompts(examples=examples, one_message=one_message, **texts)
-
-
-def _read_examples(path: Path) -> tuple[Example, ...]:
-    """Worked examples from a YAML file."""
+    for path in study.prompts.glob("*.txt"):
+        texts[path.stem] = project.noted(path).read_text(encoding="utf-8").strip()
+    texts.setdefault("instruction_labelled", texts["instruction"])
     examples = []
-    try:
-        for entry in read_yaml(project.noted(path)):
-            passages = []
-            for passage in entry["passages"]:
-                passages.append((passage["text"], int(passage["group"])))
-            examples.append(Example(entry["question"], tuple(passages), entry["answer"]))
-    except (TypeError, KeyError, ValueError) as error:
-        entries_wanted = "a list with question, passages (text and group 0 or 1) and answer"
-        raise refused(path, f"{type(error).__name__}: {error}", entries_wanted) from None
-    return tuple(examples)
+    if study.examples is not None:
+        examples = yaml.safe_load(project.noted(study.examples).read_text(encoding="utf-8"))
+    return Prompts(**texts, examples=tuple(examples), one_message=study.one_message)
 
 
 def prompts_of_figures(prompts: Prompts, notice: str) -> dict[str, pd.DataFrame]:
@@ -163,21 +178,19 @@ def prompts_of_figures(prompts: Prompts, notice: str) -> dict[str, pd.DataFrame]
     """
     passages = [Passage(f"{{text of Document [{number}]}}") for number in range(1, 11)]
     labelled = [Passage(passage.text, "Author") for passage in passages]
-    messages_of_figures = {
+    figures = {
         "5.2": prompts.answer("{query}", passages),
         "5.7": prompts.answer("{query}", labelled, notice),
         "5.6": prompts.rewriting("{input passage}"),
-        "5.8": prompts.pool_of_names(),
+        "5.8": [{"role": "user", "content": prompts.names}],
     }
-    left_out = [f"Document [{number}]" for number in range(3, 10)]
+    left_out = tuple(f"Document [{number}]" for number in range(3, 10))
     tables = {}
-    for figure, messages in messages_of_figures.items():
-        # The worked examples stand between the first message and the last; there may be only one.
-        ends = messages if len(messages) == 1 else [messages[0], messages[-1]]
+    for figure, messages in figures.items():
         lines = []
-        for message in ends:
+        for message in [messages[0], messages[-1]] if len(messages) > 1 else messages:
             for line in message["content"].splitlines():
-                if line.strip() and not any(document in line for document in left_out):
+                if line.strip() and not line.startswith(left_out):
                     lines.append(line)
         tables[figure] = pd.DataFrame({"line": range(1, len(lines) + 1), "text": lines})
     return tables

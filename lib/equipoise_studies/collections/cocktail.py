@@ -20,8 +20,8 @@ from typing import Any, Literal
 import pandas as pd
 
 from equipoise.files import decoded
-from equipoise.loaders.documents import json_object
 from equipoise.problems import Problems, reason, refused, shown
+from equipoise.readers import json_value
 
 LARGEST_MEMBER = 2**30
 """Bytes beyond which a file in an archive is refused: a small archive must not fill the memory."""
@@ -56,9 +56,12 @@ def _objects(
     """Numbered JSON objects with an id and a text, one a line."""
     for number, line in _lines(path, member):
         try:
-            content = json_object(line)
+            content = json_value(line)
         except ValueError as error:
-            problems.add(f"{path}/{member}", number, None, *error.args)
+            problems.add(f"{path}/{member}", number, None, str(error), "a JSON object")
+            continue
+        if not isinstance(content, dict):
+            problems.add(f"{path}/{member}", number, None, shown(content), "a JSON object")
             continue
         lacking = [key for key in ("_id", "text") if not isinstance(content.get(key), str)]
         for key in lacking:

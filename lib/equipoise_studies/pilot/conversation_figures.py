@@ -185,7 +185,7 @@ class _Bars:
 
 
 def _nugget_bars(nuggets: NuggetTable, rows: Integers, thinnest: float) -> _Bars:
-    counted = nuggets.relevant("nonrelevant")[rows]
+    counted = nuggets.relevant()[rows]
     widths = np.maximum(nuggets.end[rows] - nuggets.start[rows] + 1, thinnest)
     return _Bars(
         rows=rows,

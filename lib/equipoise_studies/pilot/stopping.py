@@ -10,7 +10,6 @@ import pandas as pd
 
 from equipoise.arrays import Floats, ranks, starts
 from equipoise.attributes import AttributeSet
-from equipoise.coverage import gathered
 from equipoise.measures.gfr import gfr_table, reciprocal_rank
 from equipoise.measures.gfrc import gfrc
 from equipoise.measures.gfrc2 import factors, gfrc2, user_clusters
@@ -60,7 +59,7 @@ def as_rankings(
     The topic is the number of the conversation. A document 0 ends each ranking, so that none is
     empty.
     """
-    rows = np.flatnonzero(nuggets.relevant("nonrelevant"))
+    rows = np.flatnonzero(nuggets.relevant())
     conversation, end = nuggets.conversation[rows], nuggets.end[rows]
     words = np.zeros(len(nuggets.conversations), dtype=np.int64)
     np.maximum.at(words, conversation, end)
@@ -92,17 +91,16 @@ def gfr_of_words(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFr
     for name, attribute in sets.items():
         groups = tuple(f"group {number}" for number in range(len(attribute.groups)))
         numbered_sets[name] = AttributeSet(name, attribute.kind, groups, attribute.target)
-    with gathered():  # most words are no nuggets, and have no membership
-        values = gfr_table(
-            runs,
-            qrels,
-            {name: memberships[name] for name in sets},
-            numbered_sets,
-            cutoff=int(patience),
-            utilities={"ERR": reciprocal_rank},
-            similarities={"nominal": ["jsd"], "ordinal": ["rnod"]},
-            unrepresented="ignored",
-        )
+    values = gfr_table(
+        runs,
+        qrels,
+        {name: memberships[name] for name in sets},
+        numbered_sets,
+        cutoff=int(patience),
+        utilities={"ERR": reciprocal_rank},
+        similarities={"nominal": ["jsd"], "ordinal": ["rnod"]},
+        unrepresented="ignored",
+    )
     values["measure"] = values["measure"].str.split("-").str[0]
     wide = values.pivot_table(index="topic", columns=["measure", "attribute"], values="value")
     conversations = [str(number) for number in range(len(nuggets.conversations))]

@@ -1,4 +1,4 @@
-"""Figures of comparisons: runs with their intervals and topics, measures and how they agree."""
+"""Figures of comparisons: runs with their intervals and topics, and attribution bias."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from equipoise.arrays import Floats
 from equipoise.statistics import Comparison
-from equipoise_compendium.plots import COLOURS, GREY, literal, look, note
+from equipoise_compendium.plots import COLOURS, GREY, literal, note
 
 _APART = COLOURS[0]
 
@@ -87,51 +87,6 @@ def _draw_differences(
     ax.set_title("blue: significant", loc="right", fontsize=9, color=_APART)
     ax.tick_params(labelleft=False)
     ax.grid(visible=False, axis="y")
-
-
-def correlation_matrix(ax: Axes, table: pd.DataFrame) -> Axes:
-    """Draw Kendall's tau of every two measures, with its interval.
-
-    ``table`` is as `correlations` gives it.
-    """
-    names = list(dict.fromkeys([*table["a"], *table["b"]]))
-    index = {name: number for number, name in enumerate(names)}
-    taus = np.full((len(names), len(names)), np.nan)
-    style: Any = {"ha": "center", "va": "center", "fontsize": 8.5}
-    for row in table.itertuples():
-        x, y = index[row.a], index[row.b]
-        taus[y, x] = row.tau
-        # The ends of the scale are too dark for black letters.
-        colour = "white" if abs(row.tau) > 0.6 else "black"
-        text = f"{row.tau:.2f}\n[{row.low:.2f}, {row.high:.2f}]"
-        ax.text(x, y, text, color=colour, **style)
-    # The last measure has no column, and the first no row: each pair is shown once.
-    image = ax.imshow(taus[:, :-1], cmap="RdBu", vmin=-1, vmax=1)
-    labels = [literal(name) for name in names]
-    ax.set_xticks(range(len(names) - 1), labels[:-1], rotation=40, ha="right")
-    ax.set_yticks(range(1, len(names)), labels[1:])
-    ax.set_ylim(len(names) - 0.5, 0.5)
-    ax.grid(visible=False)
-    ax.get_figure().colorbar(image, ax=ax, shrink=0.7, label="Kendall's tau")  # type: ignore[union-attr]
-    return ax
-
-
-def significance_curves(ax: Axes, curves: pd.DataFrame, level: float) -> Axes:
-    """Draw the achieved significance level of all pairs of runs by each measure.
-
-    The dashed line is the level that is asked for.
-    """
-    for number, (measure, curve) in enumerate(curves.groupby("measure", sort=False)):
-        style = look(number) | {"markersize": 3, "markevery": max(len(curve) // 25, 1)}
-        ax.plot(curve["place"], curve["p"], label=literal(measure), **style)
-    ax.axhline(1 - level, color="black", lw=0.8, ls="--")
-    n_pairs = int(curves["place"].max())
-    note(ax, f"p = {1 - level:.2g}", (n_pairs, 1 - level), (0, 3), ha="right", fontsize=8.5)
-    ax.set_xlabel("Pairs of runs, by falling p of each measure")
-    ax.set_ylabel("Achieved significance level p")
-    ax.set(xlim=(0, n_pairs + 1), ylim=(0, 1.02))
-    ax.legend(loc="lower left")
-    return ax
 
 
 def attribution_bias(ax: Axes, rows: pd.DataFrame, favoured: str, difference: float) -> Axes:

@@ -1,226 +1,406 @@
-"""What the tables of chapter 4 start from: counted collections, term groups and recorded runs.
+"""Config of chapter 4, and the data that it names: term counts, judgements and rankings.
 
-A counted collection holds no text, only what the measures ask of one: judgements, and how often
-each representative term stands in each document. Those of the committed config are facts
-(data/facts/ranking_bias); any other is counted from its texts. Public runs are facts too.
+Nothing here reads a text. ``data/facts/ranking_bias/make.py`` counts the terms of collections, and
+``data/outputs/ranking_bias/record.py`` records rankings; both read the same config.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    ValidationInfo,
+)
 from scipy import sparse
 
-from equipoise.files import read_text
-from equipoise.measures.ranking_bias import TermCounts, TermGroups, count_terms
+from equipoise import plain_yaml
+from equipoise.files import read_yaml
+from equipoise.measures.ranking_bias import TermCounts, TermGroups
 from equipoise.options import Tokens
-from equipoise.problems import Problems, shown
-from equipoise_compendium import facts
-from equipoise_studies.ranking_bias.upstream import ABOUT, SHARED, BiasCollection
-
-STUDY = "ranking_bias"
-WITH_FACTS = ("nqoracle", "grepbiasir", "msmarco-dl", "msmarco-dl-sensitive")
-"""Collections of which facts are committed; those that share their documents share these facts."""
+from equipoise_compendium import project
+from equipoise_compendium.claims import OWN_DATA
+from equipoise_compendium.printed import printed_table
 
 WORLDS = ("original", "counterfactual")
-RUN_COLUMNS = ["world", "run", "topic", "document", "rank", "score"]
+"""A collection, and the same with every gendered term replaced by its counterpart."""
+SHARED_DOCUMENTS = {
+    "msmarco-dl": "msmarco-pool",
+    "msmarco-dl-sensitive": "msmarco-pool",
+    "msmarco-qs1": "msmarco-passage",
+    "msmarco-qs2": "msmarco-passage",
+}
+"""Name of the documents that several collections share."""
+TABLES = {"method": "thesis/table-4.1", "model": "thesis/table-4.2"}
+"""Published tables, by the column that names the rankers."""
 
 
-# --- terms ----------------------------------------------------------------------------------------
+# --- config ---------------------------------------------------------------------------------------
 
 
-def read_terms(term_list: str) -> pd.DataFrame:
-    """A public term list, ``long`` with first names or ``short``: columns ``term, group``."""
-    terms = facts.read(STUDY, "terms.csv")
-    return terms.loc[terms["list"] == term_list, ["term", "group"]].reset_index(drop=True)
+def _beside_config(path: Path, info: ValidationInfo) -> Path:
+    if path.parts[:1] == ("data",):
+        return project.root() / path
+    return Path(info.context["folder"]) / path if info.context else path
 
 
-def gender_groups(term_list: str = "long") -> TermGroups:
-    """The groups of a public term list, two genders."""
-    return TermGroups.from_pairs(read_terms(term_list).itertuples(index=False, name=None))
+NamedFile = Annotated[Path, AfterValidator(_beside_config)]
+"""A file next to the config or, if its name begins with ``data/``, in the repository."""
+Table = Literal["4.1", "4.2"]
+World = Literal["original", "counterfactual"]
 
 
-# --- counted collections --------------------------------------------------------------------------
+class Settings(BaseModel):
+    """A part of a config; unknown settings are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class QuerySet(Settings):
+    """Queries with the collection that they search.
+
+    ``collection``: a public one that ``make.py`` reads, or a name of your own with ``queries``
+    (lines of an id, a tab and a text), ``qrels`` (TREC) and ``documents`` (TSV or JSON Lines).
+    ``relevant``: the least relevant grade. ``tables``: published tables that show it. ``printed``:
+    the query set of the thesis that it is compared with, by default its own name. ``about``,
+    ``shows``: what it is, and what it can and cannot show. ``source``: where its files come from.
+    """
+
+    collection: str
+    about: str = ""
+    shows: str = ""
+    relevant: PositiveInt = 1
+    tables: tuple[Table, ...] = ("4.1", "4.2")
+    printed: str = ""
+    queries: NamedFile | None = None
+    qrels: NamedFile | None = None
+    documents: NamedFile | None = None
+    source: str = ""
+
+    @property
+    def document_set(self) -> str:
+        """Name of the documents, which several collections may share."""
+        return SHARED_DOCUMENTS.get(self.collection, self.collection)
+
+
+class Training(Settings):
+    """Training of a cross-encoder on each half of ``queries``, a query set, for the other half.
+
+    The model of the first half ranks other query sets.
+    """
+
+    queries: str
+    epochs: PositiveInt = 1
+    batch: PositiveInt = 16
+    rate: PositiveFloat = 5e-5
+    seed: int = 0
+
+
+class Ranker(Settings):
+    """A ranker: run by ``record.py``, read from TREC run files, or a public run.
+
+    ``name``: its name in the report, by default its key. ``printed``: its row in Table 4.1.
+    ``query_sets``: those it ranks, by default all. ``in_claims``: whether claims count it.
+
+    Recorded: ``model``, a folder below ``--models``; ``length``: tokens after which a text is cut;
+    ``batch``: texts at a time; ``candidates``: the top documents of BM25 that a cross-encoder
+    re-ranks. Run files: ``runs``, a path with ``{world}`` and ``{queries}``; ``worlds``: those it
+    ranks; ``recipe``, ``index``, ``source``: how to make them. Public runs: ``public``: the run of
+    each query set; ``rounded``: its equal scores are rounded ones, not ties.
+    """
+
+    kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files", "public runs"]
+    about: str
+    name: str = ""
+    printed: str = ""
+    query_sets: tuple[str, ...] = ()
+    in_claims: bool = True
+    model: str = ""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    length: PositiveInt = 256
+    device: Literal["cpu", "cuda"] = "cpu"
+    batch: PositiveInt = 32
+    candidates: PositiveInt = 100
+    training: Training | None = None
+    runs: NamedFile | None = None
+    worlds: tuple[World, ...] = ("original", "counterfactual")
+    recipe: str = ""
+    index: str = ""
+    source: str = ""
+    public: dict[str, str] = {}
+    rounded: bool = False
+
+
+class Study(Settings):
+    """The config of chapter 4 (thesis sections 4.4 and 4.5).
+
+    ``stands_for``: ``thesis`` compares the tables with the published cells; ``replica`` does not.
+    ``facts``, ``outputs``: folders of derived data and of recorded rankings. ``baseline``: the
+    ranker that others are tested against. ``depth``: documents recorded per query. ``processes``:
+    of the substitution, 0 for one per core. ``index_recipe``: how an index of the counterfactual
+    collection is made. ``tolerance``: allowed distance from a published cell.
+    """
+
+    stands_for: Literal["replica", "thesis"]
+    query_sets: dict[str, QuerySet]
+    rankers: dict[str, Ranker]
+    baseline: str
+    facts: NamedFile = Path("data/facts/ranking_bias")
+    outputs: NamedFile = Path("data/outputs/ranking_bias")
+    depth: PositiveInt = 20
+    processes: NonNegativeInt = 0
+    index_recipe: str = ""
+    tolerance: NonNegativeFloat = 0.0
+
+    @classmethod
+    def read(cls, name: str) -> Self:
+        """Read a config: a name in ``data/studies/ranking_bias``, or a YAML file."""
+        path = Path(name)
+        if path.suffix not in (".yaml", ".yml"):
+            path = project.root() / "data" / "studies" / "ranking_bias" / f"{name}.yaml"
+        content = read_yaml(path, plain_yaml.Values)
+        try:
+            study = cls.model_validate(content, context={"folder": path.parent})
+        except ValidationError as error:
+            mistake = error.errors()[0]
+            setting = ".".join(map(str, mistake["loc"]))
+            raise ValueError(f"{path.name}, {setting}: {mistake['msg']}") from None
+        if study.baseline not in study.rankers:
+            raise ValueError(f"{path.name}, baseline: no ranker {study.baseline!r}")
+        project.noted(path)
+        return study
+
+    def sets_in(self, table: Table) -> list[str]:
+        """Query sets that the report shows in a published table."""
+        return [label for label, chosen in self.query_sets.items() if table in chosen.tables]
+
+    def printed_set(self, label: str) -> str:
+        """The query set of the thesis that a query set is compared with."""
+        return self.query_sets[label].printed or label
+
+    def set_for(self, name: str, table: Table) -> str:
+        """The first query set that is compared with one of the thesis in a published table."""
+        return next(label for label in self.sets_in(table) if self.printed_set(label) == name)
+
+    def called(self, ranker: str) -> str:
+        """Name of a ranker in the report."""
+        return self.rankers[ranker].name or ranker
+
+    def rankers_on(self, label: str) -> dict[str, Ranker]:
+        """Rankers of a query set."""
+        rankers = {}
+        for key, ranker in self.rankers.items():
+            labels = ranker.query_sets or tuple(ranker.public) or tuple(self.query_sets)
+            if label in labels:
+                rankers[key] = ranker
+        return rankers
+
+    def recorded_on(self, label: str) -> dict[str, Ranker]:
+        """Rankers of a query set whose rankings ``record.py`` records."""
+        rankers = self.rankers_on(label)
+        return {key: ranker for key, ranker in rankers.items() if ranker.kind != "public runs"}
+
+    def in_claims(self) -> set[str]:
+        """Names of the rankers that claims count, and of the baseline."""
+        return {self.called(key) for key, ranker in self.rankers.items() if ranker.in_claims}
+
+    def described(self, labels: Sequence[str]) -> str:
+        """Collections of some query sets, with the query set of the thesis for each."""
+        if self.stands_for == "thesis":
+            return OWN_DATA
+        parts = []
+        for label in labels:
+            runs = "recorded runs" if self.recorded_on(label) else "public runs"
+            collection = self.query_sets[label].collection
+            parts.append(f"{collection} for {self.printed_set(label)}, {runs}")
+        return "; ".join(parts)
+
+    def compared(self, table: pd.DataFrame, column: Literal["method", "model"]) -> dict[str, Any]:
+        """Arguments of `Report.table` for a table indexed by query set and run.
+
+        With the thesis's own data its rows get the published names (``column``) and are compared;
+        published rows that were not recorded stay empty.
+        """
+        ours = table.reset_index()
+        if self.stands_for == "replica":
+            return {"ours": ours, "keys": ["queries", "run"], "basis": "replica"}
+        published = printed_table(TABLES[column])[["queries", column]]
+        names = {}
+        for key, ranker in self.rankers.items():
+            # Table 4.2 shortens names: MiniLM is the MiniLM KD of Table 4.1
+            short = ranker.printed.partition(" ")[0]
+            is_short = short in set(published[column])
+            names[self.called(key)] = short if is_short else ranker.printed
+        ours[column] = ours["run"].map(names)
+        ours = published.merge(ours, how="left")
+        absent = ours[ours["run"].isna()]
+        note = f"not recorded: {len(absent)} of {len(published)} rows" if len(absent) else ""
+        keys = ["queries", column]
+        return {"ours": ours, "keys": keys, "note": note, "tolerance": self.tolerance}
+
+
+# --- derived data ---------------------------------------------------------------------------------
+
+
+def read_table(folder: Path, name: str) -> pd.DataFrame:
+    """Read a table of derived data, noted as used; columns of CSV are text."""
+    path = project.noted(folder / name)
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def gender_groups(study: Study, term_list: Literal["long", "short"] = "long") -> TermGroups:
+    """Groups of a public term list: 326 words and first names (long), or 64 words (short)."""
+    terms = read_table(study.facts, "terms.csv")
+    terms = terms[terms["list"] == term_list]
+    return TermGroups.from_pairs(zip(terms["term"], terms["group"], strict=True))
 
 
 @dataclass(frozen=True, eq=False)
-class CountedCollection:
+class Collection:
     """A collection without its texts.
 
-    ``name, about``: as of `BiasCollection`. ``queries``: their ids. ``qrels`` (columns topic,
-    document, level). ``term_counts``: of all terms of both public lists. ``query_terms`` (columns
-    query, term, occurrences): gendered words of the queries.
+    ``queries``: ids. ``qrels`` (columns topic, document, level). ``term_counts``: of the terms of
+    both lists in each document. ``query_terms`` (columns query, term, occurrences): gendered words
+    of the queries.
     """
 
-    name: str
-    about: str
     queries: pd.Series
     qrels: pd.DataFrame
     term_counts: TermCounts
     query_terms: pd.DataFrame
 
 
-def counted(
-    collection: BiasCollection, query_vocabulary: Iterable[str], tokens: Tokens = "word"
-) -> CountedCollection:
-    """Count a collection's texts, in one pass.
+def read_collection(study: Study, label: str, tokens: Tokens = "word") -> Collection:
+    """Read the derived data of the collection of a query set."""
 
-    ``query_vocabulary``: words that are looked for in the queries. ``tokens``: how a document falls
-    into terms.
-    """
-    terms = facts.read(STUDY, "terms.csv")["term"]
-    queries = zip(collection.queries["query"], collection.queries["text"], strict=True)
-    return CountedCollection(
-        collection.name,
-        collection.about,
-        collection.queries["query"],
-        collection.qrels,
-        count_terms(collection.documents(), terms, tokens=tokens),
-        # queries come as people typed them, so their terms are words whatever the documents are
-        occurrences(count_terms(queries, query_vocabulary, tokens="word"), "query"),
-    )
+    def rows(table: str, collection: str) -> pd.DataFrame:
+        content = read_table(study.facts, table)
+        return content[content["collection"] == collection].drop(columns="collection")
 
+    name, document_set = study.query_sets[label].collection, study.query_sets[label].document_set
+    queries = rows("queries.csv", name)["query"].reset_index(drop=True)
+    qrels = rows("qrels.csv", document_set).astype({"level": int})
+    qrels = qrels[qrels["topic"].isin(queries)].reset_index(drop=True)
+    query_terms = rows("query_terms.csv", name).astype({"occurrences": int})
 
-def occurrences(term_counts: TermCounts, id_column: str) -> pd.DataFrame:
-    """The counts that are not zero: columns ``id_column, term, occurrences``, in their order."""
-    entries = term_counts.counts.tocoo()
-    table = pd.DataFrame(
-        {
-            id_column: np.asarray(term_counts.documents)[entries.row],
-            "term": np.asarray(term_counts.terms)[entries.col],
-            "occurrences": entries.data,
-        }
-    )
-    # the sparse matrix promises no order of its entries, facts have one
-    order = np.lexsort((entries.col, entries.row))
-    return table.iloc[order].reset_index(drop=True)
-
-
-def read_counted(name: str, tokens: Tokens = "word") -> CountedCollection:
-    """A counted collection, from its facts; ``name`` is one of `WITH_FACTS`."""
-    queries = read_query_ids(name)
-    documents = SHARED.get(name, name)
-    qrels = _facts_of(documents, "qrels.csv", {"level": int})
-    return CountedCollection(
-        name,
-        ABOUT[name],
-        queries,
-        qrels[qrels["topic"].isin(queries)].reset_index(drop=True),
-        _read_term_counts(documents, tokens),
-        _facts_of(name, "query_terms.csv", {"occurrences": int}),
-    )
-
-
-def read_passage_digests() -> pd.Series:
-    """Digests of some passages of MS MARCO, by id, as `msmarco.digest` gives them."""
-    return facts.read(STUDY, "passage_digests.csv").set_index("document")["digest"]
-
-
-def read_public_queries(name: str) -> pd.Series:
-    """Ids of a public query set of the thesis, ``msmarco-qs1`` or ``-qs2``."""
-    queries = facts.read(STUDY, "public_queries.csv")
-    kind = {"msmarco-qs1": "non-gendered", "msmarco-qs2": "bias-sensitive"}[name]
-    return queries.loc[queries["kind"] == kind, "query"]
-
-
-def read_query_ids(name: str) -> pd.Series:
-    """Ids of the queries of a collection, from its facts."""
-    return _facts_of(name, "queries.csv")["query"]
-
-
-def _facts_of(name: str, table: str, dtypes: dict[str, type] | None = None) -> pd.DataFrame:
-    """The rows of a fact table that are about one collection."""
-    rows = facts.read(STUDY, table, dtypes)
-    return rows[rows["collection"] == name].drop(columns="collection").reset_index(drop=True)
-
-
-def _read_term_counts(name: str, tokens: Tokens) -> TermCounts:
-    """Term counts and lengths under one tokenisation, which names a column of both tables."""
-    documents = _facts_of(name, "documents.parquet")
-    entries = _facts_of(name, "term_counts.parquet")
-    terms = sorted(facts.read(STUDY, "terms.csv")["term"].str.lower().unique())
-
+    documents = rows("documents.parquet", document_set)
+    entries = rows("term_counts.parquet", document_set)
+    terms = sorted(read_table(study.facts, "terms.csv")["term"].str.lower().unique())
     ids = pd.Index(documents["document"], name="document")
-    rows = ids.get_indexer(entries["document"])
-    columns = pd.Index(terms).get_indexer(entries["term"])
-    matrix = sparse.coo_array(
-        (entries[tokens].astype("int32"), (rows, columns)), shape=(len(ids), len(terms))
+    cells = (ids.get_indexer(entries["document"]), pd.Index(terms).get_indexer(entries["term"]))
+    counts = sparse.csr_array(
+        sparse.coo_array((entries[tokens].astype("int32"), cells), shape=(len(ids), len(terms)))
     )
-    counts = sparse.csr_array(matrix)
-    # a term may stand in a document under another tokenisation only
+    # a term may occur in a document under another tokenisation only
     counts.eliminate_zeros()
-    return TermCounts(ids, tuple(terms), counts, documents[tokens].to_numpy(dtype=np.int64))
+    term_counts = TermCounts(ids, tuple(terms), counts, documents[tokens].to_numpy(np.int64))
+    return Collection(queries, qrels, term_counts, query_terms)
 
 
-# --- runs -----------------------------------------------------------------------------------------
+# --- rankings -------------------------------------------------------------------------------------
 
 
-def read_public_run(run: str, collection: str, *, rounded: bool) -> pd.DataFrame:
-    """A public run on a collection, from the facts: columns ``run, topic, document, rank, score``.
+def read_runs(study: Study) -> pd.DataFrame:
+    """Read the rankings of every query set: columns queries, world, run, topic, document, ....
 
-    Documents without a text have no rank, and those behind them move up. ``rounded``: its equal
-    scores are no ties, so that its ranks stand for its scores.
+    Rankers are in the order of the config, under their names in the report.
     """
-    ranked = facts.read(STUDY, "public_runs.parquet")
-    is_wanted = (ranked["run"] == run) & ranked["topic"].isin(read_query_ids(collection))
-    lists = ranked[is_wanted & ranked["text"]].drop(columns="text")
-    if rounded:
+    runs = []
+    for label, query_set in study.query_sets.items():
+        if study.recorded_on(label):
+            recorded = read_recorded(study.outputs, query_set.collection)
+            # a file may contain rankers that the config does not name
+            of_config = recorded[recorded["run"].isin(study.recorded_on(label))]
+            runs.append(of_config.assign(queries=label))
+        for key, ranker in study.rankers_on(label).items():
+            if ranker.public:
+                run = read_public_run(study, label, ranker)
+                runs.append(run.assign(queries=label, world="original", run=key))
+    table = pd.concat(runs)
+    places = {key: place for place, key in enumerate(study.rankers)}
+    table = table.sort_values("run", key=lambda keys: keys.map(places), kind="stable")
+    return table.assign(run=table["run"].map(study.called)).reset_index(drop=True)
+
+
+def read_recorded(outputs: Path, collection: str) -> pd.DataFrame:
+    """Read the recorded rankings of a collection: world, run, topic, document, rank, score."""
+    path = project.noted(outputs / f"{collection}_runs.tsv.gz")
+    types = {"world": str, "run": str, "topic": str, "document": str, "rank": int, "score": float}
+    runs = pd.read_csv(path, sep="\t", dtype=types, keep_default_na=False)
+    if runs.columns.tolist() != list(types):
+        raise ValueError(f"{path.name}, line 1: must be the columns {', '.join(types)}")
+    if runs.duplicated(["world", "run", "topic", "document"]).any():
+        raise ValueError(f"{path.name}: a document is twice in a ranking")
+    return runs
+
+
+def read_public_run(study: Study, label: str, ranker: Ranker) -> pd.DataFrame:
+    """Read the top of a public run: columns run, topic, document, rank, score.
+
+    Documents without a text are left out, and those after them move up.
+    """
+    runs = read_table(study.facts, "public_runs.parquet")
+    queries = read_table(study.facts, "queries.csv")
+    queries = queries[queries["collection"] == study.query_sets[label].collection]
+    is_chosen = (runs["run"] == ranker.public[label]) & runs["topic"].isin(queries["query"])
+    lists = runs[is_chosen & runs["text"]].drop(columns="text")
+    if ranker.rounded:
+        # ranks are exact where scores are rounded
         lists = lists.assign(score=-lists["rank"].astype(float))
-    place = lists.groupby("topic", sort=False).cumcount()
-    return lists.assign(rank=place + 1).reset_index(drop=True)
+    lists = lists.assign(rank=lists.groupby("topic", sort=False).cumcount() + 1)
+    return top(lists, study.depth)
 
 
-def read_passed_over(run: str, collection: str, cutoff: int) -> int:
-    """How many documents of the first ranks of a public run have no text, and so no rank here."""
-    ranked = facts.read(STUDY, "public_runs.parquet")
-    is_of_collection = ranked["topic"].isin(read_query_ids(collection))
-    first_ranks = ranked[(ranked["run"] == run) & is_of_collection & (ranked["rank"] <= cutoff)]
-    return int((~first_ranks["text"]).sum())
+def top(run: pd.DataFrame, depth: int) -> pd.DataFrame:
+    """The first ``depth`` documents of each list, and all that tie with the last of them."""
+    last_score = run.groupby("topic", sort=False).head(depth).groupby("topic")["score"].min()
+    return run[run["score"].to_numpy() >= last_score.reindex(run["topic"]).to_numpy()]
 
 
-def best_of_lists(run: pd.DataFrame, depth: int) -> pd.DataFrame:
-    """The best documents of each list, and those tied with the last of them."""
-    best = run.groupby("topic", sort=False).head(depth)
-    # a tie at the last rank is kept whole, so that its order can be averaged over
-    last_score = best.groupby("topic")["score"].min()
-    in_depth = run["score"].to_numpy() >= last_score.reindex(run["topic"]).to_numpy()
-    return run[in_depth]
+def missing_texts(study: Study, cutoff: int) -> pd.DataFrame:
+    """Documents without a text at the first ranks of each public run.
 
-
-def read_recorded_runs(path: str | Path) -> pd.DataFrame:
-    """Read runs recorded on a collection and on its counterfactual, with tabs between columns.
-
-    Returns columns ``world, run, topic, document, rank, score`` in file order; ``world`` is
-    "original" or "counterfactual".
+    Columns ``queries, run, ranks, without a text``.
     """
-    problems = Problems()
-    header, *lines = read_text(path).rstrip("\n").split("\n")
-    if header.split("\t") != RUN_COLUMNS:
-        problems.add(path, 1, None, shown(header), f"the header {', '.join(RUN_COLUMNS)}")
-        problems.refuse()
-    columns = f"{len(RUN_COLUMNS)} columns between tabs, the first one of {', '.join(WORLDS)}"
-    rows: list[tuple[object, ...]] = []
-    for number, line in enumerate(lines, start=2):
-        fields = line.split("\t")
-        if len(fields) != len(RUN_COLUMNS) or fields[0] not in WORLDS:
-            problems.add(path, number, None, shown(line), columns)
-            continue
-        try:
-            rows.append((number, *fields[:4], int(fields[4]), float(fields[5])))
-        except ValueError:
-            rank_and_score = shown(" and ".join(fields[4:]))
-            problems.add(path, number, "rank", rank_and_score, "a whole number and a number")
-    table = pd.DataFrame(rows, columns=["line", *RUN_COLUMNS])
-    problems.add_repeats(
-        path,
-        table,
-        ["document", "topic", "run", "world"],
-        "document",
-        "each document once in a list",
-    )
-    problems.refuse()
-    return table.drop(columns="line").astype(dict.fromkeys(RUN_COLUMNS[:4], "str"))
+    queries = read_table(study.facts, "queries.csv")
+    rows = []
+    for label, query_set in study.query_sets.items():
+        topics = queries.loc[queries["collection"] == query_set.collection, "query"]
+        for key, ranker in study.rankers_on(label).items():
+            if ranker.public:
+                runs = read_table(study.facts, "public_runs.parquet")
+                runs = runs[runs["rank"] <= cutoff]
+                is_chosen = (runs["run"] == ranker.public[label]) & runs["topic"].isin(topics)
+                missing = int((~runs[is_chosen]["text"]).sum())
+                rows.append((label, study.called(key), cutoff * len(topics), missing))
+    return pd.DataFrame(rows, columns=["queries", "run", "ranks", "without a text"])
+
+
+def read_substitution(study: Study, label: str) -> pd.DataFrame:
+    """Read the outcome for each gendered term: term, counterpart, outcome, occurrences."""
+    collection = study.query_sets[label].collection
+    path = project.noted(study.outputs / f"{collection}_substitution.tsv")
+    table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    return table.astype({"occurrences": int})
+
+
+def read_account(study: Study, label: str) -> dict[str, int]:
+    """Read the counts of the substitution of a collection."""
+    collection = study.query_sets[label].collection
+    path = project.noted(study.outputs / f"{collection}_settings.json")
+    return dict(json.loads(path.read_text(encoding="utf-8"))["account"])

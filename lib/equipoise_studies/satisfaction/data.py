@@ -1,356 +1,370 @@
-"""Collections of rated dialogues for chapter 3, with other last responses, and what was recorded.
-
-A collection comes from facts (`collection_of_facts`), which is enough to score what estimators
-said, or with its texts (`read_collection`), which estimators and writers have to read.
-"""
+"""The data of chapter 3: settings, rated turns, samples, other last responses, predictions."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
+import yaml
+from equipoise_compendium.tables import read_columns
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from equipoise.files import read_columns
-from equipoise_compendium import facts, project, registry
-from equipoise_studies.recording import read_settings
-from equipoise_studies.satisfaction.dialogues import (
-    count_words,
-    dialogue_samples,
-    label_of,
-    parts_of,
-    rated_rows,
-    turn_samples,
-)
-from equipoise_studies.satisfaction.readers import read_dialogues, read_samples
-from equipoise_studies.satisfaction.swapped import swap_responses, with_labels_of
+from equipoise_compendium import project
 
-STUDY = "satisfaction"
 COLLECTIONS = ("MultiWOZ", "SGD")
-"""The collections of the thesis."""
-
-FILES = {"MultiWOZ": "MWOZ", "SGD": "SGD"}
-"""Files of item uss that hold them; facts are made of these two."""
-
-PART_FILES = {"MWOZ": "mwoz", "SGD": "sgd"}
-"""Name of the parts in item asap, of the files of item uss that have them."""
-
-FOLDER = ("outputs", STUDY)
-"""Where recorded predictions are, below ``data/``."""
-
-PREDICTION_COLUMNS = ["collection", "world", "sample", "system", "setup", "dissatisfaction"]
-SEED = 20240501
 FIRST_TURN, LAST_TURN = 4, 16
-"""User turns whose ratings are estimated: with these, Table 3.2 comes out."""
+"""User turns whose ratings are estimated: with these Table 3.2 is reproduced."""
 
-Level = Literal["turn", "dialogue"]
-
-RATED_AGAIN = {
-    "MultiWOZ": {
-        "human": [
-            "human_mwoz/train_mwoz.txt",
-            "human_mwoz/valid_mwoz.txt",
-            "human_mwoz/test_human_mwoz.txt",
-        ],
-        "model": [f"gemini_mwoz/{part}_gemini_mwoz.txt" for part in ("train", "valid", "test")],
-    },
-    "SGD": {
-        "human": [f"human_sgd/{part}_human_sgd.txt" for part in ("train", "valid", "test")],
-        "model": [f"gpt4_sgd/{part}_gpt_sgd.txt" for part in ("train", "valid", "test")],
-    },
-}
-"""Files of item use_relabel, by collection and by who rated."""
+Ties = Literal["lower", "higher", "first"]
+"""Which of several most frequent ratings counts."""
+Share = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(ge=0)]
 
 
-@dataclass(frozen=True, eq=False)
-class Collection:
-    """Samples of one collection.
+# --- settings -------------------------------------------------------------------------------------
 
-    ``rated_rows``: every rated row, as `equipoise_studies.satisfaction.dialogues.rated_rows` gives
-    it. ``all_samples``: samples from the second turn on, with the column part ("train", "valid" or
-    "test"), and with users and systems only where the texts were read. ``level``: what is rated.
-    ``turned``: samples of the test part with another last response, of the opposite label.
-    ``world``: their name: "swapped", or "CF" as the thesis has it.
+
+class Settings(BaseModel):
+    """What all settings share: no unknown keys, no changes, no infinite numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Source(Settings):
+    """Rated dialogues in the format of item uss, and their parts in the format of item asap.
+
+    A file is a path relative to the config, or ``item/path`` of data/registry.tsv.
     """
 
-    name: str
-    rated_rows: pd.DataFrame
-    all_samples: pd.DataFrame
-    level: Level = "turn"
-    turned: pd.DataFrame = field(default_factory=pd.DataFrame)
-    world: str = "CF"
+    about: str
+    dialogues: str
+    valid: str
+    test: str
+    services_by_word: bool = False  # acts name no service, words do (data/attributes)
 
-    @cached_property
-    def samples(self) -> pd.DataFrame:
-        """The samples that are estimated: those of user turns 4 to 16, or dialogues."""
-        if self.level == "dialogue":
-            return self.all_samples
-        return self.all_samples[self.all_samples["turn"].between(FIRST_TURN, LAST_TURN)]
+
+class Model(Settings):
+    """A model: a GGUF file or checkpoint in the folder of models, or the name at an endpoint.
+
+    The key in the environment variable ``key_variable`` is sent to this endpoint only.
+    """
+
+    about: str = ""
+    model: str = ""
+    endpoint: str = ""
+    key_variable: str = ""
+
+
+class Writer(Model):
+    """A language model that writes last responses, which annotators then label."""
+
+    prompt: str
+    size: Whole = 0  # test samples of each collection; 0 for all
+    tokens: Count = 100  # of a response, at most
+    who: str = "people"  # the annotators
+
+
+class Training(Settings):
+    """How an encoder is fine-tuned, or a Hawkes process fitted."""
+
+    program: Literal["", "uss"] = ""  # uss: as the program of that item trains BERT
+    epochs: Whole = 0
+    steps: Whole = 0  # of a Hawkes process
+    batch: Count = 32
+    length: Count = 512  # tokens that are kept, from the end
+    utterance: Whole = 0  # tokens of one utterance; 0 for all
+    rate: Share = 2e-5
+    precision: Literal["float32", "bfloat16"] = "float32"
+    width: Count = 128  # dimensions of an exchange
+    penalty: Annotated[float, Field(ge=0)] = 1e-4  # of the squared weights
+
+
+class Estimator(Model):
+    """An estimator of user satisfaction."""
+
+    kind: Literal["few-shot", "encoder", "hawkes"]
+    exchanges: Whole = 0  # that it reads, from the end; 0 for all
+    prompt: str = ""
+    dialogues: Whole = 0  # of each collection that a few-shot estimator labels; 0 for all
+    training: Training = Training()
+    up_sampling: tuple[Count, ...] = (1,)  # how often a dissatisfied sample is repeated
+    under_sampling: bool = False  # also with as many satisfied samples as dissatisfied ones
 
     @property
-    def has_texts(self) -> bool:
-        """Whether the texts were read."""
-        return "systems" in self.all_samples
-
-    def part(self, name: str) -> pd.DataFrame:
-        """The samples of a part."""
-        return self.samples[self.samples["part"] == name].reset_index(drop=True)
-
-    def worlds(self) -> pd.DataFrame:
-        """The samples that estimators label, with collection and world.
-
-        The worlds are "valid" and "Main", the validation and the test part, and that of the turned
-        samples.
-        """
-        samples_by_world = {
-            "valid": self.part("valid"),
-            "Main": self.part("test"),
-            self.world: self.turned,
-        }
-        tables = []
-        for world, samples in samples_by_world.items():
-            if len(samples):
-                tables.append(samples.assign(collection=self.name, world=world))
-        return pd.concat(tables, ignore_index=True)
-
-    def digest(self) -> str:
-        """The sha256 of the turned samples: predictions fit only the same responses."""
-        lines = []
-        if not self.turned.empty:
-            # A response of another dialogue is named by its donor, a written one by itself.
-            responses = self.turned["donor" if "donor" in self.turned else "response"]
-            lines = (self.turned["sample"] + " " + responses).tolist()
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    def setups(self) -> dict[str, int]:
+        """Names of the setups in Table 3.6, and the repetitions in each; 0 is under-sampling."""
+        if self.kind == "few-shot":
+            return {"Few-shot": 1}
+        setups = {}
+        for times in self.up_sampling:
+            setups["w/o up-sampling" if times == 1 else f"up-sampling x{times}"] = times
+        if self.under_sampling:
+            setups["under-sampling"] = 0
+        return setups
 
 
-# --- collections of facts -------------------------------------------------------------------------
+class Study(Settings):
+    """A study in the design of chapter 3 (thesis sections 3.4 and 3.5).
+
+    ``facts`` and ``outputs`` are the folders of derived data and of model outputs.
+    """
+
+    collections: dict[Literal["MultiWOZ", "SGD"], Source]
+    counterfactuals: Literal["swapped", "written"] = "swapped"
+    estimators: dict[str, Estimator]
+    writer: Writer
+    facts: Path
+    outputs: Path
+    config: Path  # this file, which names other files relative to itself
+
+    @property
+    def world(self) -> str:
+        """The name of the test set with other last responses."""
+        return "swapped" if self.counterfactuals == "swapped" else "CF"
+
+    def prompt(self, name: str) -> str:
+        """Read a prompt."""
+        return (self.config.parent / name).read_text(encoding="utf-8").strip()
 
 
-def collection_of_facts(name: str) -> Collection:
-    """One of `COLLECTIONS` from its facts, without texts and with no other responses yet."""
-    turns = facts.read(STUDY, "rated_turns.parquet")
-    turns = turns[turns["collection"] == name].reset_index(drop=True)
+def read_study(name: str) -> Study:
+    """Read a config: a name in data/studies/satisfaction, or the path of a YAML file."""
+    path = Path(name).absolute()
+    if path.suffix != ".yaml":
+        path = project.data("studies", "satisfaction", f"{name}.yaml")
+    content = yaml.safe_load(project.noted(path).read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise ValueError(f"{path.name}: must contain settings, got {content!r}")
+    content["config"] = path
+    for folder in ("facts", "outputs"):
+        committed = project.root() / "data" / folder / "satisfaction"
+        content[folder] = path.parent / content[folder] if folder in content else committed
+    try:
+        return Study.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{path.name}: {place}: {first['msg']}, got {first['input']!r}") from None
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> np.ndarray:
+    """Return the most frequent rating of each turn, shaped (turns,); below 3 is dissatisfied.
+
+    thesis, Table 3.1, which does not state how several ratings become one.
+    """
+    labels = []
+    for turn_ratings in ratings:
+        candidates = list(turn_ratings)
+        if ties != "first":
+            candidates.sort(reverse=ties == "higher")
+        # Of several most frequent ratings, max() takes the first.
+        labels.append(max(candidates, key=candidates.count))
+    return np.array(labels, dtype=np.int64)
+
+
+def without_dissenters(ratings: pd.Series, most: int = 4) -> pd.Series:
+    """Drop the raters of each dialogue who disagree most, until ``most`` are left.
+
+    ``ratings`` has one tuple per rated turn, with the dialogue as index; a rater has the same
+    position in all turns of a dialogue. The rater who agrees least often with the labels is
+    dropped, of several the first. The README of item uss states that ratings at odds with others
+    were removed, and not how. Of several hundred rules this one is nearest to Table 3.1.
+    """
+    remaining = []
+    for dialogue, dialogue_ratings in ratings.groupby(level=0, sort=False):
+        by_rater = np.array(dialogue_ratings.tolist())  # shape (turns, raters)
+        while by_rater.shape[1] > most:
+            labels = label_of(by_rater.tolist())
+            agreements = (by_rater == labels[:, np.newaxis]).sum(axis=0)
+            by_rater = np.delete(by_rater, agreements.argmin(), axis=1)
+        rows = list(map(tuple, by_rater.tolist()))
+        remaining.append(pd.Series(rows, index=[dialogue] * len(rows)))
+    return pd.concat(remaining)
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+
+def rated_turns(study: Study) -> pd.DataFrame:
+    """Read every rated turn of both collections; turn 0 rates the dialogue.
+
+    Columns are those of the file (data/facts/satisfaction/README.md), with ratings as tuples.
+    """
+    turns = pd.read_parquet(project.noted(study.facts / "rated_turns.parquet"))
     ratings = [tuple(map(int, text.split(","))) for text in turns["ratings"]]
-    turns = turns.assign(ratings=ratings)
+    return turns.assign(ratings=ratings)
 
-    # A sample is named by the turn that rates it; its act is that of the user turn before.
+
+def samples_of(turns: pd.DataFrame) -> pd.DataFrame:
+    """Return the samples: dialogues up to a system response that is rated.
+
+    Columns are collection, sample (``dialogue:line`` of the turn that rates it), dialogue, turn,
+    part, act (of the last user utterance), service, rating and dissatisfied.
+    """
     samples = turns.assign(sample=turns["dialogue"] + ":" + turns["line"].astype(str))
-    samples["act"] = samples.groupby("dialogue", sort=False)["act"].shift()
+    samples["act"] = samples.groupby(["collection", "dialogue"], sort=False)["act"].shift()
     samples = samples[samples["answered"]].reset_index(drop=True)
-    rating = label_of(samples["ratings"].tolist())
-    samples = samples.assign(rating=rating, dissatisfied=rating < 3)
-    samples = samples.drop(columns=["collection", "line", "answered", "ratings"])
-    return Collection(name, turns[["dialogue", "line", "turn", "act", "ratings"]], samples)
+    samples["rating"] = label_of(samples["ratings"].tolist())
+    samples["dissatisfied"] = samples["rating"] < 3
+    columns = ["collection", "sample", "dialogue", "turn", "part", "act", "service"]
+    return samples[[*columns, "rating", "dissatisfied"]]
 
 
-def with_swaps_of_facts(collection: Collection) -> Collection:
-    """A collection of facts whose test part has the swapped responses of the facts."""
-    swaps = facts.read(STUDY, "swaps.csv", {"similarity": float})
-    swaps = swaps[swaps["collection"] == collection.name].drop(columns="collection")
-    # In the order of the test samples, as the digest of the turned ones takes them.
-    turned = collection.part("test").merge(swaps, on="sample", validate="one_to_one")
-    donors = collection.all_samples.set_index("sample").loc[turned["donor"]]
-    turned = with_labels_of(turned, donors.reset_index())
-    return replace(collection, turned=turned, world="swapped")
+def estimated(samples: pd.DataFrame, part: str) -> pd.DataFrame:
+    """Return the samples of a part that are estimated: those of user turns 4 to 16."""
+    in_turns = samples["turn"].between(FIRST_TURN, LAST_TURN)
+    return samples[in_turns & (samples["part"] == part)].reset_index(drop=True)
 
 
-def load_relabelled(name: str) -> pd.DataFrame:
-    """Classes of dialogues rated by people and by a language model: columns human and model.
+# --- other last responses -------------------------------------------------------------------------
 
-    The classes are 0 (dissatisfied), 1 (neutral) or 2 (satisfied). The model is Gemini for MultiWOZ
-    and GPT-4 for SGD.
+
+def other_responses(study: Study, samples: pd.DataFrame) -> pd.DataFrame:
+    """Return the test samples with another last response, and the label that they have with it.
+
+    Columns are those of the samples, and ``donor`` and ``similarity`` of swapped responses, or the
+    ``item`` of those that were written and that annotators confirmed.
     """
-    classes = facts.read(STUDY, "relabelled.csv", {"human": int, "model": int})
-    classes = classes[classes["collection"] == name]
-    return classes[["human", "model"]].reset_index(drop=True)
+    test = estimated(samples, "test")
+    if study.counterfactuals == "written":
+        items = read_items(study)
+        return confirmed(test, items, settled(study, items))
+    columns = ["collection", "sample", "donor", "similarity"]
+    swaps = read_columns(project.noted(study.facts / "swaps.csv"), columns)
+    swaps["similarity"] = swaps["similarity"].astype(float)
+    other = test.merge(swaps, on=["collection", "sample"], validate="one_to_one")
+    donors = samples.set_index(["collection", "sample"])[["rating", "dissatisfied"]]
+    keys = pd.MultiIndex.from_frame(other[["collection", "donor"]])
+    other[["rating", "dissatisfied"]] = donors.loc[keys].to_numpy()
+    return other.astype({"rating": "int64", "dissatisfied": bool})
 
 
-# --- collections with their texts -----------------------------------------------------------------
+def confirmed(test: pd.DataFrame, items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Return the test samples whose written response turns the label, as annotators confirm."""
+    if len(labels) < len(items):
+        raise ValueError(f"{len(items) - len(labels)} of {len(items)} items have no label yet")
+    as_asked = labels[labels["written"] & (labels["satisfied"] != labels["dissatisfied"])]
+    other = test.merge(as_asked[["collection", "sample", "item"]], validate="one_to_one")
+    return other.assign(dissatisfied=~other["dissatisfied"])
 
 
-def read_collection(
-    name: str,
-    dialogues: Path,
-    parts: Mapping[str, Path],
-    *,
-    level: Level = "turn",
-    words: bool = False,
-) -> Collection:
-    """Read a file of dialogues; ``parts``: files of the validation and the test samples, by part.
+def read_items(study: Study) -> pd.DataFrame:
+    """Read what annotators label: of each context the own and the written response.
 
-    Without them a tenth of the dialogues each is drawn for validation and test, by `SEED`.
-    ``words``: whether the service is told by words, where acts name none.
+    Columns are collection, item, sample, written and dissatisfied, which is the label of the own
+    response, or the one that the written response was to have.
     """
-    rows = read_dialogues(dialogues)
-    if parts:
-        samples_by_part = {part: read_samples(path) for part, path in parts.items()}
-        part_by_dialogue = parts_of(rows, samples_by_part)
-    else:
-        part_by_dialogue = _drawn_parts(rows["dialogue"].unique())
-
-    if level == "dialogue":
-        samples = dialogue_samples(rows)
-    else:
-        services_by_word = _services_by_word() if words else None
-        samples = turn_samples(rows, least=2, most=None, words=services_by_word)
-    samples = samples.assign(part=samples["dialogue"].map(part_by_dialogue))
-    return Collection(name, rated_rows(rows), samples, level)
-
-
-def _drawn_parts(dialogues: np.ndarray) -> pd.Series:
-    names = np.random.default_rng(SEED).permutation(dialogues)
-    tenth = max(1, len(names) // 10)
-    parts = ["valid"] * tenth + ["test"] * tenth + ["train"] * (len(names) - 2 * tenth)
-    return pd.Series(parts, index=names)
-
-
-def _services_by_word() -> dict[str, str]:
-    table = read_columns(project.data("attributes", "sgd_services.csv"), ["word", "service"])
-    return dict(zip(table["word"], table["service"], strict=True))
-
-
-def upstream_files(file: str) -> dict[str, tuple[str, str]]:
-    """Item and path of the dialogues of a file of item uss, and of its parts, if it has any."""
-    files = {"dialogues": ("uss", f"dataset/{file}.txt")}
-    short_name = PART_FILES.get(file)
-    if short_name:
-        for part in ("valid", "test"):
-            files[part] = ("asap", f"dataset/{short_name}/{part}_{short_name}.txt")
-    return files
-
-
-def read_upstream(name: str, file: str, level: Level = "turn") -> Collection:
-    """Read a file of item uss, with the parts of item asap where there are any."""
-    parts = {}
-    for part, (item, path) in upstream_files(file).items():
-        parts[part] = registry.fetch(item, path)
-    dialogues = parts.pop("dialogues")
-    return read_collection(name, dialogues, parts, level=level, words=file == "SGD")
-
-
-def read_relabelled(name: str) -> pd.DataFrame:
-    """Dialogues of item use_relabel that were rated both by people and by a language model.
-
-    Returns the columns text, human, model: one row for each dialogue that stands once in the files
-    of both, in the order of those by people; the classes are those of `load_relabelled`.
-    """
-    classes_by_rater = []
-    for rater, paths in RATED_AGAIN[name].items():
-        files = [read_samples(registry.fetch("use_relabel", path)) for path in paths]
-        samples = pd.concat(files)
-        texts = samples["users"].map("\n".join) + samples["systems"].map("\n".join)
-        classes = pd.DataFrame({"text": texts, rater: samples["level"]})
-        # Of a dialogue that stands twice it is not known which rating is whose.
-        classes_by_rater.append(classes.drop_duplicates("text", keep=False))
-    human, model = classes_by_rater
-    return human.merge(model, on="text")
-
-
-def with_swapped(collection: Collection) -> Collection:
-    """A collection whose test part has swapped responses.
-
-    They are taken from the second turn on, of dialogues of the test and validation parts only: no
-    estimator was trained on one.
-    """
-    donors = collection.all_samples[collection.all_samples["part"] != "train"]
-    turned = swap_responses(collection.part("test"), donors)
-    return replace(collection, turned=turned, world="swapped")
-
-
-def with_responses(collection: Collection, responses: pd.DataFrame) -> Collection:
-    """A collection whose test part has other last responses, of opposite label.
-
-    ``responses``: columns sample and response.
-    """
-    turned = collection.part("test").merge(
-        responses[["sample", "response"]], on="sample", validate="one_to_one"
+    columns = ["collection", "item", "sample", "written", "dissatisfied"]
+    items = read_columns(project.noted(study.facts / "annotated_items.csv"), columns)
+    return items.assign(
+        written=items["written"] == "True", dissatisfied=items["dissatisfied"] == "True"
     )
-    if collection.has_texts:
-        turned["original"] = turned["systems"]
-        systems = []
-        for texts, response in zip(turned["original"], turned["response"], strict=True):
-            systems.append((*texts[:-1], response))
-        turned["systems"] = systems
-    response_words = turned["response"].map(count_words)
-    turned = turned.assign(
-        words=turned["words"] - turned["response_words"] + response_words,
-        response_words=response_words,
-        dissatisfied=~turned["dissatisfied"],
-        rating=pd.NA,
+
+
+def item_name(collection: str, sample: str, written: bool, response: str) -> str:
+    """Name an item by a digest, which does not reveal whether its response was written."""
+    content = f"{collection} {sample} {written} {response}"
+    return hashlib.sha256(content.encode()).hexdigest()[:10]
+
+
+def read_labels(study: Study, name: str) -> pd.DataFrame:
+    """Read what one annotator answered: columns item, satisfied and coherent.
+
+    Items without both answers are left out.
+    """
+    tables = [pd.DataFrame(columns=["item", "satisfied", "coherent"], dtype=str)]
+    for path in sorted((study.outputs / "annotations").glob(f"*-{name}.csv")):
+        table = pd.read_csv(project.noted(path), dtype=str, keep_default_na=False)
+        answers = table[["satisfied", "coherent"]].apply(lambda cells: cells.str.strip())
+        bad = ~answers.isin(["yes", "no", ""]).all(axis=1)
+        if bad.any():
+            line = int(bad.to_numpy().argmax()) + 2
+            raise ValueError(f"{path.name}, line {line}: answers must be yes, no or empty")
+        tables.append(table[["item"]].join(answers == "yes")[(answers != "").all(axis=1)])
+    return pd.concat(tables, ignore_index=True).astype({"satisfied": bool, "coherent": bool})
+
+
+def pairs_of_labels(study: Study, items: pd.DataFrame) -> pd.DataFrame:
+    """Return the items that both annotators labelled; columns of the second end in ``_2``."""
+    first, second = read_labels(study, "annotator-1"), read_labels(study, "annotator-2")
+    return items.merge(first, on="item").merge(second, on="item", suffixes=("", "_2"))
+
+
+def settled(study: Study, items: pd.DataFrame) -> pd.DataFrame:
+    """Return the items with the label of both annotators, or of the third where these differ."""
+    pairs = pairs_of_labels(study, items)
+    differ = (pairs["satisfied"] != pairs["satisfied_2"]) | (
+        pairs["coherent"] != pairs["coherent_2"]
     )
-    return replace(collection, turned=turned, world="CF")
+    disputed = pairs.loc[differ, items.columns].merge(read_labels(study, "adjudicator"), on="item")
+    return pd.concat([pairs.loc[~differ, disputed.columns], disputed], ignore_index=True)
 
 
-# --- orders and draws -----------------------------------------------------------------------------
+def written_responses(study: Study) -> pd.DataFrame:
+    """Read the last responses that a language model wrote."""
+    path = project.noted(study.outputs / "written.csv")
+    return read_columns(path, ["collection", "sample", "response"])
 
 
-def balanced_order(collection: Collection) -> pd.DataFrame:
-    """Test samples in an order of which every beginning is balanced: the two labels by turns.
+def readings(study: Study, other: pd.DataFrame) -> pd.DataFrame:
+    """Read whether swapped responses change the user's rating as their label claims, and why.
 
-    As long as there are both; shuffled within a label by `SEED`.
+    One reader saw 30 swapped responses of each collection, drawn at random. Columns are collection,
+    sample, donor, shown (the label), flips (yes, no or unclear) and reason. The table is empty for
+    responses that people confirmed.
     """
-    test = collection.part("test")
-    shuffled = test.iloc[np.random.default_rng(SEED).permutation(len(test))]
-    place = shuffled.groupby("dissatisfied").cumcount()
-    order = shuffled.assign(place=place).sort_values(["place", "dissatisfied"])
-    return order.drop(columns="place").reset_index(drop=True)
-
-
-def drawn_dialogues(samples: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The samples of so many dialogues, drawn by `SEED`, turn after turn; of all where it is 0."""
-    ids = samples["sample"].str.split(":")
-    dialogues, lines = ids.str[0].astype(int), ids.str[1].astype(int)
-    drawn = np.random.default_rng(SEED).permutation(np.sort(dialogues.unique()))
-    places = pd.Series(np.arange(len(drawn)), index=drawn)
-    order = samples.assign(place=dialogues.map(places), line=lines)
-    order = order.sort_values(["place", "line", "world"])
-    if most:
-        order = order[order["place"] < most]
-    return order.drop(columns=["place", "line"]).reset_index(drop=True)
-
-
-# --- what was recorded ----------------------------------------------------------------------------
-
-
-def predictions(collections: Iterable[Collection], paths: Mapping[str, Path]) -> pd.DataFrame:
-    """Recorded probabilities of dissatisfaction.
-
-    ``collections``: those that they are about; predictions of other responses are refused.
-    ``paths``: the file of each system, with its settings beside it in ``settings``. Returns:
-    `PREDICTION_COLUMNS`, where ``world`` is "valid", "Main" or that of the turned samples and
-    ``dissatisfaction`` is the probability, from 0 to 1, NaN where an answer held no label.
-    """
-    digests = {collection.name: collection.digest() for collection in collections}
-    tables = []
-    for system, path in paths.items():
-        settings = read_settings(settings_path(path))
-        table = read_columns(path, PREDICTION_COLUMNS)
-        tables.append(table)
-        stale = []
-        for name in sorted(set(table["collection"]) & digests.keys()):
-            if settings["turned"].get(name) != digests[name]:
-                stale.append(name)
-        if stale:
-            raise ValueError(
-                f"{system} labelled other last responses of {', '.join(stale)}: record anew"
-            )
-    table = pd.concat(tables, ignore_index=True)
-    is_answered = table["dissatisfaction"] != ""
-    probabilities = table["dissatisfaction"].where(is_answered, "nan").astype("float64")
-    table["dissatisfaction"] = probabilities
-    in_range = probabilities[is_answered].between(0, 1).all()
-    if not in_range or table.duplicated(PREDICTION_COLUMNS[:-1]).any():
-        raise ValueError(
-            "recorded predictions are probabilities, one for each sample of a system and setup"
-        )
+    columns = ["collection", "sample", "donor", "shown", "flips", "reason"]
+    if study.counterfactuals == "written":
+        return pd.DataFrame(columns=columns)
+    table = read_columns(project.noted(study.outputs / "readings.csv"), columns)
+    labels = np.where(other["dissatisfied"], "dissatisfied", "satisfied")
+    known = other[["collection", "sample", "donor"]].assign(shown=labels)
+    # Readings of other responses would be applied to the wrong ones.
+    if len(table.merge(known)) < len(table):
+        raise ValueError("readings.csv: must be about the swapped responses of swaps.csv")
     return table
 
 
-def settings_path(path: Path) -> Path:
-    """Where the settings of a recorded file lie."""
-    return path.parent / "settings" / f"{path.stem}.json"
+# --- predictions ----------------------------------------------------------------------------------
+
+
+def digest(other: pd.DataFrame) -> str:
+    """Return the sha256 of the other last responses that predictions are about."""
+    lines = other["sample"] + " " + other["donor" if "donor" in other else "item"]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def predictions(study: Study, other: pd.DataFrame) -> pd.DataFrame:
+    """Read the recorded probabilities of dissatisfaction on the test sets.
+
+    ``other`` is the table of `other_responses`; predictions about other responses are rejected.
+    Columns are collection, world (Main or the name of the other test set), sample, system, setup
+    and dissatisfaction, which is NaN where an answer contained no label.
+    """
+    columns = ["collection", "world", "sample", "system", "setup", "dissatisfaction"]
+    tables = []
+    for system, estimator in study.estimators.items():
+        settings = project.noted(study.outputs / "settings" / f"{system}.json")
+        recorded = yaml.safe_load(settings.read_text(encoding="utf-8"))["turned"]
+        for name, responses in other.groupby("collection"):
+            if recorded.get(name) != digest(responses):
+                raise ValueError(f"{system}.csv: must be about the other responses of {name}")
+        table = read_columns(project.noted(study.outputs / f"{system}.csv"), columns)
+        tables.append(table[table["setup"].isin(estimator.setups)])
+    table = pd.concat(tables, ignore_index=True)
+    table = table[table["world"].isin(["Main", study.world])].reset_index(drop=True)
+    probabilities = table["dissatisfaction"]
+    table["dissatisfaction"] = probabilities.where(probabilities != "", "nan").astype("float64")
+    if not table["dissatisfaction"].dropna().between(0, 1).all():
+        raise ValueError("predictions must be probabilities from 0 to 1")
+    if table.duplicated(columns[:-1]).any():
+        raise ValueError("predictions must be one per sample, system and setup")
+    return table

@@ -1,6 +1,6 @@
 """Figures of satisfaction estimators, and the dialogues and prompts that are shown as text.
 
-Texts of the collections are not shown: their turns are told by their acts and ratings.
+The texts of the dialogues are not shown, only the acts and ratings of their turns.
 """
 
 from __future__ import annotations
@@ -16,33 +16,40 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise_compendium.plots import COLOURS
-from equipoise_studies.satisfaction.annotation import Annotations
 from equipoise_studies.satisfaction.claims import few_shot
-from equipoise_studies.satisfaction.data import COLLECTIONS, Collection
-from equipoise_studies.satisfaction.study import Study
 
 MEASURE_NAMES = {"Acc": "Accuracy", "F1": "Macro F1", "sensitivity": "Sensitivity"}
 CONSTANT = "always satisfied"
 FINE_TUNED = "fine-tuned"
-THRESHOLDS = ("usual", "chosen")
 
 SAME_LINE = 0.01
-"""A line nowhere farther from another one is that line."""
+"""Two lines that are nowhere farther apart are the same."""
 
 LABEL_GAP = 0.1
-"""Least distance of two lines of text beside a panel, in its units."""
+"""Least distance of two lines of text next to a panel, in its units."""
 
 
 def curve_panels(
     table: pd.DataFrame, measures: Sequence[str], sizes: Mapping[str, int], title: str
 ) -> Figure:
-    """Draw measures over the share of dissatisfied samples, a row a measure, a column a collection.
+    """Draw measures over the share of dissatisfied samples: rows are measures, columns collections.
 
-    Fine-tuned estimators are a band, from the lowest to the highest of them, with their mean; each
-    few-shot one is a line, and says so if it is that of who always says dissatisfied. Names stand
-    at the ends of the lines. ``table``: columns collection, run, measure, ratio, value, low, high.
-    ``sizes``: samples by collection.
+    Fine-tuned estimators are a band, from the lowest to the highest of them, with their mean. Each
+    few-shot estimator is a line; its label states whether it always predicts dissatisfaction.
 
+    Parameters
+    ----------
+    table : DataFrame
+        Columns collection, run, measure, ratio, value, low, high.
+    measures : sequence of str
+        The measures to draw.
+    sizes : mapping
+        Samples by collection.
+    title : str
+        The title of the figure.
+
+    Notes
+    -----
     thesis, Figures 3.4 and 3.5.
     """
     names = table["collection"].unique()
@@ -68,11 +75,11 @@ def curve_panels(
 
 
 def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
-    """Draw the curves of one measure on one collection, with the name of each kind at its end."""
+    """Draw the curves of one measure on one collection, each kind with its name at the end."""
     kinds = curves["run"].map(_kind)
     labels = []
-    for kind, of_kind in curves.groupby(kinds, sort=False):
-        by_ratio = of_kind.groupby("ratio")
+    for kind, lines in curves.groupby(kinds, sort=False):
+        by_ratio = lines.groupby("ratio")
         mean = by_ratio["value"].mean()
         style = _style(str(kind), kinds.unique())
         ax.plot(mean.index, mean, **style)
@@ -85,7 +92,7 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
             linewidth=0,
         )
         label = str(kind)
-        n_runs = of_kind["run"].nunique()
+        n_runs = lines["run"].nunique()
         if n_runs > 1:
             label += f" ({n_runs})"
         elif kind != CONSTANT and _always_dissatisfied(mean, measure):
@@ -96,29 +103,26 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
 
 
 def _kind(run: str) -> str:
-    """What estimators are drawn as: a few-shot one by its name, the others of a kind together."""
+    """Return what an estimator is drawn as: trained ones together, few-shot ones by name."""
     if run == "constant":
         return CONSTANT
-    for threshold in THRESHOLDS:
-        if f"({threshold})" in run:
-            return f"{threshold} threshold"
     if few_shot([("", run)]):
         return run.removesuffix(", Few-shot")
     return FINE_TUNED
 
 
 def _always_dissatisfied(mean: pd.Series, measure: str) -> bool:
-    """Whether a curve, by ratio, is that of who calls every sample dissatisfied."""
+    """Whether a curve is the one of an estimator that always predicts dissatisfaction."""
     ratios = mean.index.to_numpy(dtype=np.float64)
     expected = {"Acc": ratios, "F1": ratios / (1 + ratios), "sensitivity": np.ones_like(ratios)}
     return bool(np.abs(mean.to_numpy() - expected[measure]).max() < SAME_LINE)
 
 
 def _style(kind: str, kinds: Sequence[str]) -> dict[str, Any]:
-    """The line of a kind: few-shot estimators share a colour, and differ in their dashes."""
+    """Return the line of a kind; few-shot estimators share a colour and differ in their dashes."""
     if kind == CONSTANT:
         return {"color": "0.4", "linestyle": (0, (1.2, 1.2)), "linewidth": 1.2}
-    if kind in (FINE_TUNED, f"{THRESHOLDS[0]} threshold"):
+    if kind == FINE_TUNED:
         return {"color": COLOURS[0], "linestyle": "-"}
     drawn_alike = [name for name in kinds if name not in (CONSTANT, FINE_TUNED)]
     dashes = ["-", (0, (5, 1.5)), (0, (1.2, 1.2))]
@@ -127,9 +131,23 @@ def _style(kind: str, kinds: Sequence[str]) -> dict[str, Any]:
 
 
 def _label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
-    """Write names to the right of the lines' ends; ``labels``: value, text and colour of each."""
+    """Write value, name and colour of each line to the right of its end, without overlap."""
     labels = sorted(labels)
-    for height, (_, text, colour) in zip(_label_heights(labels), labels, strict=True):
+    heights = [value for value, _, _ in labels]
+    line_counts = [text.count("\n") + 1 for _, text, _ in labels]
+    # From the middle of each name to the middle of the one below it.
+    gaps = [0.0]
+    for lower, upper in pairwise(line_counts):
+        gaps.append(LABEL_GAP * (lower + upper) / 2)
+    for place in range(1, len(heights)):
+        heights[place] = max(heights[place], heights[place - 1] + gaps[place])
+    # A name that is too high goes down, and pushes those below it.
+    limit = 1.0 if heights and heights[-1] > 1.0 else np.inf
+    for place in reversed(range(len(heights))):
+        heights[place] = min(heights[place], limit)
+        limit = heights[place] - gaps[place]
+
+    for height, (_, text, colour) in zip(heights, labels, strict=True):
         ax.annotate(
             text,
             xy=(1.02, height),
@@ -141,52 +159,28 @@ def _label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
         )
 
 
-def _label_heights(labels: Sequence[tuple[float, str, str]]) -> list[float]:
-    """Heights at which no name stands over another, for labels in ascending order."""
-    heights = [value for value, _, _ in labels]
-    line_counts = [text.count("\n") + 1 for _, text, _ in labels]
-    # From the middle of each name to that of the one below it.
-    gaps = [0.0]
-    for lower, upper in pairwise(line_counts):
-        gaps.append(LABEL_GAP * (lower + upper) / 2)
-    for place in range(1, len(heights)):
-        heights[place] = max(heights[place], heights[place - 1] + gaps[place])
-    if not heights or heights[-1] <= 1.0:
-        return heights
-
-    # What is too high goes down, and pushes those below it.
-    limit = 1.0
-    for place in reversed(range(len(heights))):
-        heights[place] = min(heights[place], limit)
-        limit = heights[place] - gaps[place]
-    return heights
-
-
 # --- text -----------------------------------------------------------------------------------------
 
 
-def rated_dialogue(collection: Collection) -> list[tuple[str, str]]:
-    """The first of the shortest dissatisfied test samples (thesis Figure 3.1), turn by turn."""
-    test = collection.part("test")
-    dissatisfied = test[test["dissatisfied"]].sort_values("turn", kind="stable")
-    sample = dissatisfied.iloc[0]
+def rated_dialogue(turns: pd.DataFrame, test: pd.DataFrame) -> list[tuple[str, str]]:
+    """Show the first of the shortest dissatisfied test samples (thesis Figure 3.1)."""
+    sample = test[test["dissatisfied"]].sort_values("turn", kind="stable").iloc[0]
+    line = str(sample["sample"]).partition(":")[2]
     return [
-        ("dialogue", f"{collection.name} {sample['dialogue']}, up to line {_line(sample)}"),
-        *_turns(collection, sample["dialogue"], range(1, sample["turn"])),
+        ("dialogue", f"{sample['collection']} {sample['dialogue']}, up to line {line}"),
+        *_turns(turns, sample["collection"], sample["dialogue"], range(1, sample["turn"])),
         ("rating", f"{sample['rating']} of 5: dissatisfied"),
     ]
 
 
-def _line(sample: pd.Series) -> str:
-    return str(sample["sample"]).partition(":")[2]
-
-
-def _turns(collection: Collection, dialogue: str, turns: range) -> list[tuple[str, str]]:
-    """Acts of user turns, and the ratings of the responses that follow them."""
-    rows = collection.rated_rows
-    rows = rows[rows["dialogue"] == dialogue].set_index("turn")
+def _turns(
+    turns: pd.DataFrame, collection: str, dialogue: str, shown: range
+) -> list[tuple[str, str]]:
+    """Return the acts of user turns, and the ratings of the responses to them."""
+    rows = turns[(turns["collection"] == collection) & (turns["dialogue"] == dialogue)]
+    rows = rows.set_index("turn")
     lines = []
-    for turn in turns:
+    for turn in shown:
         # A response is rated before the user's next turn.
         ratings = ", ".join(map(str, rows.loc[turn + 1, "ratings"]))
         act = rows.loc[turn, "act"] or "none"
@@ -195,41 +189,13 @@ def _turns(collection: Collection, dialogue: str, turns: range) -> list[tuple[st
     return lines
 
 
-def turned_examples(study: Study, annotations: Mapping[str, Annotations]) -> pd.DataFrame:
-    """One sample with another last response in each direction: the texts of ours, ids of others.
-
-    Of written responses the first that readers found to fit and to do what was asked; else the
-    first of the turned samples, a swapped response by the sample that it is taken from. Columns
-    collection, sample, dialogue, turn, dissatisfied (with the other response) and response.
-    """
-    tables = []
-    for name in COLLECTIONS:
-        if annotations:
-            settled = annotations[name].settled
-            fits = settled["written"] & settled["coherent"]
-            examples = settled[fits & (settled["satisfied"] != settled["dissatisfied"])]
-            examples = examples[["sample", "dissatisfied"]].merge(study.written(name), on="sample")
-            # A response that repeats an example of the prompt shows nothing.
-            repeats = [response in study.writing_prompt for response in examples["response"]]
-            examples = examples[~np.array(repeats, dtype=bool)]
-            samples = study.test_sets[name].all_samples[["sample", "dialogue", "turn"]]
-            examples = examples.merge(samples, on="sample")
-        else:
-            examples = study.test_sets[name].turned.copy()
-            if "response" not in examples:
-                examples["response"] = "that of " + name + " " + examples["donor"]
-        examples = examples.assign(collection=name)
-        tables.append(examples.sort_values(["turn", "sample"], kind="stable"))
-    columns = ["collection", "sample", "dialogue", "turn", "dissatisfied", "response"]
-    return pd.concat(tables, ignore_index=True).drop_duplicates("dissatisfied")[columns]
-
-
 def turned_utterances(
-    collections: Mapping[str, Collection], examples: pd.DataFrame, last: int = 1
+    turns: pd.DataFrame, examples: pd.DataFrame, last: int = 1
 ) -> list[tuple[str, str]]:
-    """Samples turned in either direction (thesis Figures 3.2 and 3.7), and both responses.
+    """Show samples with their own and another response (thesis Figures 3.2 and 3.7).
 
-    ``examples``: of `turned_examples`. ``last``: exchanges that are shown, from the end.
+    ``examples`` has the columns collection, sample, dialogue, turn, dissatisfied (with the other
+    response) and response; ``last`` is how many exchanges are shown, from the end.
     """
     lines = []
     for example in examples.itertuples():
@@ -238,12 +204,12 @@ def turned_utterances(
             before, after = after, before
         title = f"{example.collection} {example.sample}, from {before} to {after}"
         shown_turns = range(max(1, example.turn - last), example.turn)
-        # The last of the turns shown is the own response, which has its line beside the other.
-        turns = _turns(collections[example.collection], example.dialogue, shown_turns)
-        own_response = turns.pop()[1]
+        shown = _turns(turns, example.collection, example.dialogue, shown_turns)
+        # The last response is the sample's own, and has a line of its own.
+        own_response = shown.pop()[1]
         lines += [
             ("", title),
-            *turns,
+            *shown,
             (f"SYSTEM, own: {before}", own_response),
             (f"SYSTEM, other: {after}", example.response),
         ]
@@ -251,7 +217,7 @@ def turned_utterances(
 
 
 def without_example_dialogues(prompt: str) -> str:
-    """A prompt whose worked examples have a note in the place of their dialogues' utterances."""
+    """Replace the utterances of a prompt's worked examples by a note."""
     lines = []
     n_utterances: int | None = None  # of the example that is being read
     for line in prompt.splitlines():

@@ -1,0 +1,160 @@
+"""Make the derived data of chapter 5 from the upstream files of ``data/registry.tsv``.
+
+python data/facts/attribution/make.py [--output FOLDER]
+
+The files are read from the mirror (``EQUIPOISE_MIRROR``) or downloaded. Derived data are ids,
+lengths, cited numbers and labels; the texts of questions, passages, answers and claims stay
+upstream.
+"""
+
+import csv
+import gzip
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+
+from equipoise.measures.attribution import exact_match
+from equipoise.measures.citations import citations, mentions
+from equipoise_compendium import project, registry
+
+# Large models by the names that chats of 2025 and 2026 give them, and their folders in litm2026.
+LARGE_MODELS = {
+    "Gemini 2.5 Flash": "gemini-2.5-flash",
+    "DeepSeek": "deepseek_deepseek-chat",
+    "GPT-4.1": "gpt-4.1",
+    "Claude Sonnet 4.6": "claude-sonnet-4-6",
+}
+# Systems of expertqa: the last two searched for the sources after the answer.
+SYSTEMS = {
+    "bing_chat": "Bing Chat",
+    "gpt4": "GPT-4 alone",
+    "rr_gs_gpt4": "GPT-4 on web search",
+    "rr_sphere_gpt4": "GPT-4 on Sphere",
+    "post_hoc_gs_gpt4": "GPT-4, then web search",
+    "post_hoc_sphere_gpt4": "GPT-4, then Sphere",
+}
+ALONE = re.compile(r"\[([0-9]+)\]")
+_NAME = r"(?:(?:doc(?:ument)?|source|passage|result|text)s?[\s._:-]*|#)"
+_NUMBERS = rf"{_NAME}[0-9]{{1,3}}(?:(?:\s*[,;&]|\s*\band\b)+\s*{_NAME}?[0-9]{{1,3}})*"
+NAMED = re.compile(rf"[\[(]\s*({_NUMBERS})\s*[\])]", re.IGNORECASE)
+
+
+def natural_questions() -> list[dict[str, Any]]:
+    """Natural Questions with their gold passages, in the order of the file."""
+    path = registry.fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def passages() -> pd.DataFrame:
+    """Each passage and its number of words, as a person wrote it; of NQ with its title."""
+    # Several questions may share a passage, which has the id of the first of them.
+    first: dict[str, str] = {}
+    for number, question in enumerate(natural_questions(), start=1):
+        (passage,) = question["ctxs"]
+        first.setdefault(f"{passage['title']}. {passage['text']}", f"nq-{number:04}")
+    rows = [("NQ", document, len(text.split())) for text, document in first.items()]
+
+    archive = registry.fetch("cocktail", "dataset/nq-utd.zip")
+    with zipfile.ZipFile(archive) as files, files.open("corpus/human.jsonl") as lines:
+        for line in lines:
+            document = json.loads(line)
+            rows.append(("NQ-UTD", document["_id"], len(document["text"].split())))
+    return pd.DataFrame(rows, columns=["benchmark", "document", "words"])
+
+
+def cited_numbers(answer: str, n_passages: int) -> dict[str, Any]:
+    """The passages that an answer cites, by the form of the citation.
+
+    ``alone``: as ``[1]``, which is all that the authors' code reads. ``brackets``: as our measures
+    read it, lists and ranges too. ``named``: as ``[Document 1]`` or ``(Document 1)``. ``lists``:
+    how many brackets contain several numbers.
+    """
+    named = " ".join(NAMED.findall(answer))
+    numbers = {
+        "alone": [int(digits[:9]) for digits in ALONE.findall(answer)],
+        "brackets": citations(answer, n_passages).cited,
+        "named": [int(digits) for digits in re.findall(r"[0-9]{1,3}", named)],
+    }
+    row: dict[str, Any] = {}
+    for form, cited in numbers.items():
+        shown = [number for number in dict.fromkeys(cited) if 1 <= number <= n_passages]
+        row[form] = " ".join(map(str, shown))
+    row["lists"] = sum(len(mention) > 1 for mention in mentions(answer, n_passages))
+    return row
+
+
+def large_models() -> pd.DataFrame:
+    """What each answer of a large model cites, and whether it contains a gold answer."""
+    questions = {}
+    for number, question in enumerate(natural_questions(), start=1):
+        questions[question["question"]] = (f"nq-{number:04}", question["answers"])
+    rows = []
+    for model, folder in LARGE_MODELS.items():
+        for n_passages in (10, 20, 30):
+            name = f"results/{folder}/qa_{n_passages}docs_{folder}_per_example.csv"
+            with registry.fetch("litm2026", name).open(encoding="utf-8", newline="") as file:
+                for entry in csv.DictReader(file):
+                    key, gold = questions[entry["question"]]
+                    answer = entry["model_answer"]
+                    row: dict[str, Any] = {
+                        "model": model,
+                        "passages": n_passages,
+                        "place": int(entry["gold_index"]) + 1,
+                        "question": key,
+                        "correct": exact_match(answer, gold),
+                    }
+                    rows.append(row | cited_numbers(answer, n_passages))
+    return pd.DataFrame(rows)
+
+
+def support() -> pd.DataFrame:
+    """What each claim of an answer cites, and how an expert judged its support and its truth."""
+    rows = []
+    path = registry.fetch("expertqa", "data/lfqa/rand_test.jsonl")
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for system, answer in json.loads(line)["answers"].items():
+            for place, claim in enumerate(answer["claims"], start=1):
+                rows.append(
+                    {
+                        "question": f"expertqa-{number:03}",
+                        "system": SYSTEMS[system],
+                        "claim": place,
+                        "cited": len(citations(claim["claim_string"]).cited),
+                        "sources": len(claim["evidence"] or []),
+                        "support": claim["support"] or "",
+                        "truth": claim["correctness"] or "",
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+@click.command()
+@click.option("--output", type=click.Path(path_type=Path), default=Path(__file__).parent)
+def main(output: Path) -> None:
+    """Make passages.csv, large_models.parquet, support.csv and sources.csv."""
+    output.mkdir(parents=True, exist_ok=True)
+    sources = []
+    for name, make in {
+        "passages.csv": passages,
+        "large_models.parquet": large_models,
+        "support.csv": support,
+    }.items():
+        with project.used_meanwhile() as used:
+            table = make()
+        if name.endswith(".csv"):
+            table.to_csv(output / name, index=False, lineterminator="\n")
+        else:
+            table.to_parquet(output / name, index=False, compression="zstd")
+        sources += [{"table": name, "source": source, "sha256": it} for source, it in used.items()]
+    listed = pd.DataFrame(sources).sort_values(["table", "source"])
+    listed.to_csv(output / "sources.csv", index=False, lineterminator="\n")
+
+
+if __name__ == "__main__":
+    main()

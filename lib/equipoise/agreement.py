@@ -1,0 +1,274 @@
+"""Agreement of annotators: matched nuggets, Krippendorff's alpha, Cohen's kappa, and scores.
+
+Nuggets of two annotators match if they share a word; those with the largest overlap are matched
+first, each with one at most. A unit is a set of nuggets that match one another. Levels and groups
+are compared on units that several annotators found; nuggets that one annotator alone found are
+counted separately.
+
+Needs the packages krippendorff and statsmodels (extra ``agreement``).
+
+References
+----------
+Krippendorff, K. (2011): Computing Krippendorff's Alpha-Reliability. Cohen, J. (1960): A Coefficient
+of Agreement for Nominal Scales.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from equipoise.arrays import Booleans, Floats
+from equipoise.attributes import AttributeSet
+from equipoise.measures.gfrc import gfrc
+from equipoise.measures.gfrc2 import gfrc2
+from equipoise.nuggets import NuggetTable
+
+COLUMNS = ["run", "topic", "attribute", "measure", "value", "low", "high", "units"]
+_SAMPLES = 999
+Kind = Literal["nominal", "ordinal", ""]
+"""Of the distance of alpha; empty for kappa."""
+
+
+def found_nuggets(tables: Mapping[str, NuggetTable]) -> pd.DataFrame:
+    """Return the nuggets of all annotators with a number for each set of matching nuggets.
+
+    Columns are ``annotator, row`` (in the annotator's table), ``run, topic, turn, start, end,
+    level, entity, unit``. Only conversations that all annotators have count.
+    """
+    frames = []
+    for annotator, table in tables.items():
+        rows = np.flatnonzero(table.start > 0)
+        frame = table.places(rows)
+        frame.insert(0, "annotator", annotator)
+        frame.insert(1, "row", rows)
+        frame["start"], frame["end"] = table.start[rows], table.end[rows]
+        frame["level"], frame["entity"] = table.level[rows], table.names[rows]
+        frames.append(frame)
+    keys = ["run", "topic"]
+    common = pd.MultiIndex.from_frame(next(iter(tables.values())).conversations[keys])
+    for table in tables.values():
+        common = common.intersection(pd.MultiIndex.from_frame(table.conversations[keys]))
+    if common.empty:
+        raise ValueError("the annotators must have a conversation (run and topic) in common")
+    nuggets = pd.concat(frames, ignore_index=True)
+    nuggets = nuggets[pd.MultiIndex.from_frame(nuggets[keys]).isin(common)].reset_index(drop=True)
+    nuggets["unit"] = _units(nuggets, keys)
+    return nuggets
+
+
+def _units(nuggets: pd.DataFrame, keys: list[str]) -> pd.Series:
+    """Number the sets of nuggets that match one another."""
+    number = nuggets.reset_index(names="number")
+    edges = []
+    for first, second in combinations(nuggets["annotator"].unique(), 2):
+        a, b = number[number["annotator"] == first], number[number["annotator"] == second]
+        pairs = a.merge(b, on=keys, suffixes=("", "_b"))
+        shared = np.minimum(pairs["end"], pairs["end_b"]) - np.maximum(
+            pairs["start"], pairs["start_b"]
+        )
+        span = np.maximum(pairs["end"], pairs["end_b"]) - np.minimum(
+            pairs["start"], pairs["start_b"]
+        )
+        pairs["overlap"] = (shared + 1) / (span + 1)
+        pairs = pairs[pairs["overlap"] > 0].sort_values(
+            ["overlap", "number", "number_b"], ascending=[False, True, True]
+        )
+        if (pairs["turn"] != pairs["turn_b"]).any():
+            raise ValueError("the annotators must have read the same text: turns differ")
+        while len(pairs):
+            # A pair that is the best of both its nuggets is matched.
+            best = pairs[~pairs.duplicated("number") & ~pairs.duplicated("number_b")]
+            edges.append(best[["number", "number_b"]].to_numpy())
+            taken = pairs["number"].isin(best["number"]) | pairs["number_b"].isin(best["number_b"])
+            pairs = pairs[~taken]
+    ends = np.concatenate([np.empty((0, 2), dtype=np.int64), *edges]).T
+    size = len(nuggets)
+    graph = coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), (size, size))
+    _, unit = connected_components(graph, directed=False)
+    # A chain of matches may contain two nuggets of one annotator: the second is its own unit.
+    again = pd.DataFrame({"unit": unit, "annotator": nuggets["annotator"]}).duplicated().to_numpy()
+    unit = np.where(again, size + np.arange(size), unit)
+    return pd.Series(pd.factorize(unit)[0], index=nuggets.index)
+
+
+def alpha(labels: Floats, kind: Literal["nominal", "ordinal"]) -> float:
+    """Compute Krippendorff's alpha of labels or of memberships.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (annotators, units) or (annotators, units, groups)
+        Numbers, or the membership in each group; NaN where there is no label.
+    kind : {"nominal", "ordinal"}
+        Distance of two labels. Of memberships, nominal is half the sum of the differences, ordinal
+        the squared earth mover's distance over the ranks of the groups.
+
+    Returns
+    -------
+    float
+        1 for full agreement, 0 for agreement by chance; NaN if all labels are equal or no unit has
+        two labels.
+    """
+    import krippendorff
+
+    vectors = labels[..., None] if labels.ndim == 2 else labels
+    known: Booleans = np.asarray(~np.isnan(vectors).any(axis=-1))
+    paired = known.sum(axis=0) >= 2
+    vectors, known = vectors[:, paired], known[:, paired]
+    distinct, codes = np.unique(vectors[known], axis=0, return_inverse=True)
+    if len(distinct) < 2:
+        return np.nan
+    table = np.full(known.shape, np.nan)
+    table[known] = codes.reshape(-1)
+    if labels.ndim == 2:
+        return float(krippendorff.alpha(reliability_data=table, level_of_measurement=kind))
+
+    counts = np.bincount(codes.reshape(-1)) @ distinct  # how often each group is chosen
+
+    def distance(v1: Any, v2: Any, **_: Any) -> Floats:
+        a, b = distinct[np.asarray(v1, dtype=int)], distinct[np.asarray(v2, dtype=int)]
+        if kind == "nominal":
+            return np.asarray(np.abs(a - b).sum(axis=-1) / 2)
+        ranks = np.cumsum(counts) - counts / 2
+        gaps = np.abs(np.cumsum(a, axis=-1) - np.cumsum(b, axis=-1))[..., :-1]
+        return np.asarray((gaps * np.diff(ranks)).sum(axis=-1) ** 2)
+
+    metric: Any = distance
+    return float(krippendorff.alpha(reliability_data=table, level_of_measurement=metric))
+
+
+def kappa(labels: Floats) -> float:
+    """Compute Cohen's kappa of two annotators' labels, shape (2, units); NaN if all are equal."""
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    names, codes = np.unique(labels, return_inverse=True)
+    if len(names) < 2:
+        return np.nan
+    first, second = codes.reshape(labels.shape)
+    counts = np.zeros((len(names), len(names)))
+    np.add.at(counts, (first, second), 1)
+    return float(cohens_kappa(counts, return_results=False))
+
+
+def agreement(
+    tables: Mapping[str, NuggetTable], attributes: Mapping[str, AttributeSet], seed: int = 0
+) -> pd.DataFrame:
+    """Compute the agreement of annotators, and the range of each score over them.
+
+    Parameters
+    ----------
+    tables : mapping
+        The nuggets of each of two annotators or more, by name.
+    attributes : mapping
+        The attribute sets of the nuggets.
+    seed : int
+        Of the bootstrap over units.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``run, topic, attribute, measure, value, low, high, units``. Rows without a run: how
+        many relevant units one annotator or several found; ``Dice`` of two annotators; alpha of the
+        levels (also with level 0 where an annotator found no such nugget) and of the groups, and
+        kappa of two annotators, with a 95% bootstrap interval over units. Rows of a conversation:
+        the mean of each score of GFRC and GFRC2 over the annotators, ``low`` and ``high`` being the
+        lowest and the highest.
+
+    Raises
+    ------
+    ValueError
+        With fewer than two annotators, no common conversation, or texts that differ.
+    """
+    if len(tables) < 2:
+        raise ValueError(
+            f"agreement needs two annotators or more, got {', '.join(tables) or 'none'}"
+        )
+    nuggets = found_nuggets(tables)
+    names = list(tables)
+    shape = len(names), int(nuggets["unit"].max()) + 1 if len(nuggets) else 0
+    positions = nuggets["annotator"].map(names.index).to_numpy(), nuggets["unit"].to_numpy()
+    levels = np.full(shape, np.nan)
+    levels[positions] = nuggets["level"]
+    relevant = np.nan_to_num(levels).max(axis=0, initial=0) > 0
+    found = (levels > 0).sum(axis=0)[relevant]
+
+    rows = [
+        {"measure": "units found by one", "value": (found == 1).sum(), "units": len(found)},
+        {"measure": "units found by several", "value": (found > 1).sum(), "units": len(found)},
+    ]
+    if len(names) == 2:
+        per_annotator = (levels > 0).sum()
+        dice = 2 * (found > 1).sum() / per_annotator if per_annotator else np.nan
+        rows.append({"measure": "Dice", "value": dice, "units": len(found)})
+    # A unit that one annotator alone found, as level 0, says nothing of the others.
+    counts = relevant | ((~np.isnan(levels)).sum(axis=0) > 1)
+    with_zero = np.where(np.isnan(levels), 0.0, levels)[:, counts]
+    rows.append(_row("level", "alpha", levels, "ordinal", seed))
+    rows.append(_row("level", "alpha, unmatched as level 0", with_zero, "ordinal", seed))
+    both = ~np.isnan(levels).any(axis=0)
+    if len(names) == 2:
+        rows.append(_row("level", "kappa", levels[:, both], "", seed))
+    for name, attribute in attributes.items():
+        memberships = np.full((*shape, len(attribute.groups)), np.nan)
+        shares = [
+            tables[a].memberships[name][r]
+            for a, r in zip(nuggets["annotator"], nuggets["row"], strict=True)
+        ]
+        if shares:
+            memberships[positions] = np.stack(shares)
+        memberships[~(levels > 0)] = np.nan
+        rows.append(_row(name, "alpha", memberships, attribute.kind, seed))
+        if len(names) == 2:
+            labelled = memberships[:, ~np.isnan(memberships).any(axis=(0, 2))]
+            flat = labelled.reshape(-1, len(attribute.groups))
+            codes = np.unique(flat, axis=0, return_inverse=True)[1] if len(flat) else np.empty(0)
+            rows.append(_row(name, "kappa", codes.reshape(2, -1).astype(float), "", seed))
+    statistics = pd.DataFrame(rows).assign(run="", topic="")
+    table = pd.concat([statistics, _score_ranges(tables, attributes)], ignore_index=True)
+    table["attribute"] = table["attribute"].fillna("")
+    return table.reindex(columns=COLUMNS).astype({"units": "Int64"})
+
+
+def _row(attribute: str, measure: str, labels: Floats, kind: Kind, seed: int) -> dict[str, Any]:
+    """Return a coefficient of labels (annotators, units) with its 95% interval over units."""
+
+    def coefficient(values: Floats) -> float:
+        return alpha(values, kind) if kind else kappa(values)
+
+    known = ~np.isnan(labels) if labels.ndim == 2 else ~np.isnan(labels).any(axis=-1)
+    labels = labels[:, known.sum(axis=0) >= 2]
+    n_units = labels.shape[1]
+    row: dict[str, Any] = {"attribute": attribute, "measure": measure, "units": n_units}
+    if n_units < 2:
+        return row | {"value": coefficient(labels) if n_units else np.nan}
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():
+        # Samples in which all labels are equal have no coefficient.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        samples = [
+            coefficient(labels[:, rng.integers(n_units, size=n_units)]) for _ in range(_SAMPLES)
+        ]
+        value = coefficient(labels)
+    defined = np.array(samples)[~np.isnan(samples)]
+    low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (np.nan, np.nan)
+    return row | {"value": value, "low": low, "high": high}
+
+
+def _score_ranges(
+    tables: Mapping[str, NuggetTable], attributes: Mapping[str, AttributeSet]
+) -> pd.DataFrame:
+    """Return the mean and the range of each score over the annotators."""
+    scores = []
+    for table in tables.values():
+        scores += [gfrc(table, attributes), gfrc2(table, attributes)]
+    keys = ["run", "topic", "attribute", "measure"]
+    by_score = pd.concat(scores).groupby(keys, sort=False)["value"]
+    ranges = by_score.agg(value="mean", low="min", high="max", units="size").reset_index()
+    return ranges.sort_values(["run", "topic"], kind="stable")

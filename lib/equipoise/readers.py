@@ -1,0 +1,338 @@
+"""Readers of files: text, JSON, YAML, and small tables whose faults are named by line and column.
+
+A file that gzip made is unpacked; ``/dev/stdin`` is the standard input. Valid files never pay for
+line numbers: only a table with a fault is read again to find them.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+import zlib
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import yaml
+
+from equipoise.arrays import Floats, Integers
+from equipoise.errors import InputError, input_error, listed, shown
+
+Source = str | Path
+LARGEST_INTEGER = 10**9
+"""Positions and levels go up to here: a sum of some still fits."""
+
+
+# --- bytes and text -------------------------------------------------------------------------------
+
+
+def read_bytes(path: Source) -> bytes:
+    """The bytes of a file, unpacked where gzip made it."""
+    content = Path(path).read_bytes()
+    if not content.startswith(b"\x1f\x8b"):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        raise input_error(path, "a complete gzip file") from None
+
+
+def decoded(content: bytes, path: Source) -> str:
+    """The text of a file's bytes, which must be UTF-8, without a byte order mark."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise input_error(path, "UTF-8 text", "UTF-16; save it as CSV UTF-8")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        byte = f"the byte 0x{error.object[error.start]:02x}"
+        raise input_error(path, "UTF-8 text", byte, line) from None
+
+
+def read_text(path: Source) -> str:
+    """The text of a UTF-8 file, without a byte order mark; an empty file is an error."""
+    text = decoded(read_bytes(path), path)
+    if not text.strip():
+        raise input_error(path, "a file with content", "an empty file")
+    return text
+
+
+def stem(path: Source) -> str:
+    """The name of a file without its ending, and without .gz."""
+    name = PurePath(path).name
+    return PurePath(name[:-3] if name.lower().endswith(".gz") else name).stem
+
+
+def names_of_files(names: Sequence[str], paths: Sequence[Source]) -> list[str]:
+    """What several files are called: each by its name, those that share one by their paths.
+
+    So ``a/run.txt`` and ``b/run.txt`` become ``a/run`` and ``b/run``. A file that is given twice is
+    an error.
+    """
+    real_paths = [Path(path).resolve() for path in paths]
+    for place, path in enumerate(real_paths):
+        if path in real_paths[:place]:
+            raise input_error(paths[place], "given once", "the same file twice")
+    labels = list(names)
+    for n_parts in range(1, max(len(path.parts) for path in real_paths)):
+        if len(set(labels)) == len(labels):
+            return labels
+        for place, path in enumerate(real_paths):
+            if list(names).count(names[place]) > 1:
+                labels[place] = "/".join(path.with_suffix("").parts[-n_parts:])
+    return labels if len(set(labels)) == len(labels) else list(map(str, paths))
+
+
+def number(text: str) -> float:
+    """A finite number: ``0.25``, ``1e-3``, ``1/3``."""
+    try:
+        value = float(Fraction(text)) if "/" in text else float(text)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"must be a finite number, got {shown(text)}")
+    return value
+
+
+# --- JSON and YAML --------------------------------------------------------------------------------
+
+
+def _different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {shown(twice)} twice")
+    return content
+
+
+def json_value(text: str | bytes) -> Any:
+    """A JSON value; a ValueError says what was found instead."""
+    try:
+        return json.loads(text, object_pairs_hook=_different_keys)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON ({error.msg} at character {error.colno})") from None
+    except (UnicodeDecodeError, RecursionError):
+        raise ValueError("no JSON") from None
+
+
+def read_json(path: Source) -> Any:
+    """The JSON value of a file."""
+    try:
+        return json_value(read_text(path))
+    except InputError:
+        raise
+    except ValueError as error:
+        raise input_error(path, "JSON", str(error)) from None
+
+
+def read_json_lines(path: Source, text: str | None = None) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON Lines file, each with the number of its line; blank lines are none."""
+    rows = []
+    lines = (read_text(path) if text is None else text).split("\n")
+    for line_number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json_value(line)
+        except ValueError as error:
+            raise input_error(path, "a JSON object", str(error), line_number) from None
+        if not isinstance(row, dict):
+            raise input_error(path, "a JSON object", shown(row), line_number)
+        rows.append((line_number, row))
+    return rows
+
+
+class _UniqueKeys:
+    """Of a YAML loader: a mapping with a key twice is an error."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        keys = []
+        for key, _ in node.value:
+            if key.value in keys:
+                problem = f"the key {shown(key.value)} twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            keys.append(key.value)
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)  # type: ignore[misc]
+        return mapping
+
+
+class _Values(_UniqueKeys, yaml.SafeLoader):
+    """Numbers, words, true and false."""
+
+
+class _Words(_UniqueKeys, yaml.BaseLoader):
+    """Every scalar as text, so that a group may be called No."""
+
+
+def read_yaml(path: Source, *, words: bool = False) -> Any:
+    """Content of a YAML file; with ``words`` every scalar is text."""
+    text = read_text(path)
+    try:
+        return yaml.load(text, Loader=_Words if words else _Values)  # noqa: S506 - both are safe
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise input_error(path, "YAML", error.problem or "", line) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise input_error(path, "YAML", str(error).splitlines()[0]) from None
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+class Table:
+    """A small table: its fields as they are in the file, and errors by line and column.
+
+    ``frame`` has text in each field of a CSV file, and JSON's values in those of JSON Lines.
+    ``text`` is that of a CSV file; without one, line N is row N.
+    """
+
+    def __init__(self, name: object, frame: pd.DataFrame, text: str = "") -> None:
+        self.name, self.frame, self.text = str(name), frame, text
+        names = list(map(str, frame.columns))
+        twice = [column for column in names if names.count(column) > 1]
+        if twice:
+            raise input_error(name, "named once", "", 1, twice[0])
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def line(self, row: int) -> int:
+        """Number of the line on which a row begins."""
+        if not self.text:
+            return row + 1
+        lines = [line for line, _ in _records(self.text)]
+        return lines[row + 1]  # below the header
+
+    def error(self, row: int, column: str | None, wanted: str, found: str = "") -> InputError:
+        """The error of one row."""
+        return input_error(self.name, wanted, found, self.line(row), column)
+
+    def need(self, columns: Iterable[str]) -> None:
+        """Columns that must be there."""
+        names = list(map(str, self.frame.columns))
+        for column in columns:
+            if column not in names:
+                there_are = f"a header without it ({listed(names)})"
+                raise input_error(self.name, "a column of the file", there_are, 1, column)
+
+    def reject(self, mask: Any, column: str, wanted: str, values: Any = None) -> None:
+        """Raise the error of the first row in a mask, if there is any."""
+        rows = np.flatnonzero(np.asarray(mask))
+        if not len(rows):
+            return
+        found = shown((self.frame[column] if values is None else values).iloc[rows[0]])
+        if len(rows) > 1:
+            found += f" (and {len(rows) - 1} more)"
+        raise self.error(int(rows[0]), column, wanted, found)
+
+    def ids(self, column: str) -> pd.Series:
+        """A column of ids, none of them empty."""
+        values = self.frame[column]
+        if values.dtype != "str":
+            is_id = values.map(lambda value: isinstance(value, (str, int, float))) & values.notna()
+            self.reject(~is_id, column, "an id")
+            values = values.astype("str")
+        self.reject(values.isna() | (values.str.strip() == ""), column, "an id")
+        return values
+
+    def numbers(self, column: str, *, least: float = -math.inf) -> Floats:
+        """A column of finite numbers from ``least`` on."""
+        numbers = _floats(self.frame[column])
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        is_number = np.isfinite(numbers) & (numbers >= least)
+        self.reject(~is_number, column, f"a finite number{bound}")
+        return numbers
+
+    def whole_numbers(self, column: str, *, least: int, empty: int | None = None) -> Integers:
+        """A column of whole numbers from ``least`` on; an empty field is ``empty``, if given."""
+        values = self.frame[column]
+        numbers = _floats(values)
+        is_number = (numbers == np.floor(numbers)) & (numbers >= least)
+        is_number &= numbers <= LARGEST_INTEGER
+        if empty is not None:
+            is_empty = (values.isna() | (values.astype("str").str.strip() == "")).to_numpy()
+            numbers = np.where(is_empty, empty, numbers)
+            is_number |= is_empty
+        self.reject(~is_number, column, f"a whole number of at least {least}")
+        return numbers.astype(np.int64)
+
+    def once(self, columns: Sequence[str], what: str) -> None:
+        """Rows must differ in these columns; ``what`` names them: *once per list*."""
+        self.reject(self.frame.duplicated(list(columns)), columns[0], what)
+
+
+def _floats(values: pd.Series) -> Floats:
+    """Numbers of a column of text or numbers; NaN where there is none."""
+    if values.dtype == "str":
+        with suppress(pa.ArrowInvalid):  # Arrow is faster, if all are numbers
+            numbers: Floats = pc.cast(pa.array(values), pa.float64()).to_numpy(zero_copy_only=False)
+            return numbers
+    return pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
+
+
+def _records(text: str) -> Iterable[tuple[int, list[str]]]:
+    """Records of a CSV text with the line on which each begins; blank lines are no records."""
+    reader = csv.reader(io.StringIO(text, newline=""))
+    first_line = 1
+    for fields in reader:
+        if fields:
+            yield first_line, fields
+        first_line = reader.line_num + 1
+
+
+def _csv_table(path: Source, text: str) -> Table:
+    _, header = next(iter(_records(text)))
+    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and separator in header[0]:
+            raise input_error(path, "columns between commas", f"{name} in {shown(header[0])}", 1)
+    content = text.encode() + b"\n"
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(content),
+            # One block, as a quoted field may contain line breaks.
+            pyarrow.csv.ReadOptions(block_size=len(content) + 1),
+            pyarrow.csv.ParseOptions(newlines_in_values=True),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        for line, fields in _records(text):
+            if len(fields) != len(header):
+                wanted = f"{len(header)} fields, as in the header"
+                raise input_error(path, wanted, str(len(fields)), line) from None
+        raise input_error(path, "a CSV file", str(error).splitlines()[0]) from None
+    # By number, as a name may be there twice, which is reported below.
+    columns = {place: column.to_pandas() for place, column in enumerate(table.columns)}
+    return Table(path, pd.DataFrame(columns).set_axis(header, axis=1), text)
+
+
+def read_table(path: Source) -> Table:
+    """A CSV, JSON Lines or Parquet file, by its first bytes."""
+    content = read_bytes(path)
+    if content.startswith(b"PAR1"):
+        try:
+            return Table(path, pd.read_parquet(io.BytesIO(content)))
+        except (pa.ArrowException, OSError):
+            raise input_error(path, "a Parquet file") from None
+    text = decoded(content, path)
+    if not text.strip():
+        raise input_error(path, "a table with a header", "an empty file")
+    if text.lstrip().startswith("{"):
+        table = Table(path, pd.DataFrame([row for _, row in read_json_lines(path, text)]))
+    else:
+        table = _csv_table(path, text)
+    if not len(table):
+        raise input_error(path, "a table with at least one row", "a header alone")
+    return table

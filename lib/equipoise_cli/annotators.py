@@ -1,0 +1,174 @@
+"""The commands ``nuggets`` and ``agreement``: from annotated conversations to tables."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise_cli.outputs import DRAWING, NUGGETS, SCORES, refuse_outputs
+from equipoise_cli.shared import FILE, TARGET, takes_output, write
+
+_ATTRIBUTES = click.option("--attributes", required=True, type=FILE, help="Attribute sets, YAML.")
+_LABELS = click.option(
+    "--labels", type=FILE, help="Meaning of labels of an export, CSV: label,level,entity,SET,..."
+)
+
+
+def _read(
+    files: tuple[Path, ...], sets: Mapping[str, Any], labels: Path | None
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Read files of any form: frames of nuggets and of turns, by annotator.
+
+    The annotator of a transcript or a nugget table is the file; a nugget table has no turns.
+    """
+    import pandas as pd
+
+    from equipoise.loaders.transcripts import nugget_frame, parse_transcripts, turn_frame
+    from equipoise.readers import read_text
+    from equipoise_cli.loaders.annotations import parse_export
+
+    meanings = None
+    if labels is not None:
+        meanings = pd.read_csv(labels, dtype=str, keep_default_na=False)
+        unknown = set(meanings.columns) - {"label", "level", "entity", *sets}
+        if "label" not in meanings or unknown:
+            expected = ", ".join(["label", "level", "entity", *sets])
+            raise click.UsageError(f"{labels}: columns must be label and some of {expected}")
+    nuggets: dict[str, list[Any]] = {}
+    turns: dict[str, list[Any]] = {}
+    for file in files:
+        text = read_text(file)
+        if text.lstrip().startswith(("{", "[")):
+            for name, (frame, boundaries) in parse_export(text, file, sets, meanings).items():
+                nuggets.setdefault(name, []).append(frame)
+                turns.setdefault(name, []).append(boundaries)
+        elif text.lstrip().startswith("#####"):
+            lines = parse_transcripts(text, file, sets)
+            nuggets.setdefault(str(file), []).append(nugget_frame(lines, sets))
+            turns.setdefault(str(file), []).append(turn_frame(lines))
+        else:
+            table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+            nuggets.setdefault(str(file), []).append(table)
+    return nuggets, turns
+
+
+@click.command(short_help="Make a nugget table from annotated conversations.")
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@_ATTRIBUTES
+@_LABELS
+@click.option("--annotator", help="Annotator to take from an export that has several.")
+@click.option("--figure", type=TARGET, help="Figure of the conversations, .svg, .png or .pdf.")
+@takes_output
+def nuggets(
+    files: tuple[Path, ...],
+    attributes: Path,
+    labels: Path | None,
+    annotator: str | None,
+    figure: Path | None,
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Make the nugget table of annotated FILES, with positions counted in words.
+
+    FILES are transcripts, or exports of Label Studio (JSON) or doccano (JSON Lines). In an export a
+    label is a level (L2), a group (large, or SIZE=large), or both (L2|large); --labels explains
+    other labels.
+    """
+    outputs = {"-o": (output, NUGGETS), "--figure": (figure, DRAWING)}
+    refuse_outputs(outputs, [*files, attributes, labels], force=force)
+    import pandas as pd
+
+    from equipoise.attributes import read_attributes
+    from equipoise.nuggets import nugget_table
+
+    sets = read_attributes(attributes)
+    frames, turns = _read(files, sets, labels)
+    in_files = {str(file) for file in files}
+    annotators = [name for name in frames if name not in in_files]
+    if annotator is None and len(annotators) > 1:
+        names = ", ".join(annotators)
+        raise click.UsageError(f"--annotator must be one of {names}: several have annotated")
+    if annotator is not None and annotator not in annotators:
+        raise click.UsageError(f"--annotator must be one of {', '.join(annotators) or 'none'}")
+    chosen = [name for name in frames if name in in_files or annotator in (None, name)]
+    frame = pd.concat([part for name in chosen for part in frames[name]], ignore_index=True)
+    frame = frame.fillna("")
+    table = nugget_table(frame, sets, name=", ".join(map(str, files)))
+    tables: dict[Any, Any] = {output: frame}
+    if figure is not None:
+        boundaries = [part for name in chosen for part in turns.get(name, [])]
+        tables[figure] = _drawn(table, pd.concat(boundaries, ignore_index=True), sets, figure)
+    write(tables)
+
+
+def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
+    """Draw the nuggets of every conversation over its words."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from equipoise_compendium.plots import rendered, use_style
+    from equipoise_studies.pilot.conversation_figures import annotated_conversations
+
+    if not (table.level > 0).any():
+        raise click.UsageError("--figure: there is no relevant nugget to draw")
+    use_style()
+    drawing = annotated_conversations(table, turns, sets, named=any(table.names))
+    title = f"Nuggets of {len(table.conversations)} conversations"
+    return rendered(drawing, path.suffix.lower().lstrip("."), title)
+
+
+@click.command(short_help="Compare annotators: alpha, kappa, and the range of each score.")
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@_ATTRIBUTES
+@_LABELS
+@click.option(
+    "--unmatched", type=TARGET, help="Also write the nuggets that one annotator alone found."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the bootstrap.")
+@takes_output
+def agreement(
+    files: tuple[Path, ...],
+    attributes: Path,
+    labels: Path | None,
+    unmatched: Path | None,
+    seed: int,
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Compare annotators of the same conversations, and the scores that follow from each.
+
+    FILES are exports of Label Studio or doccano with the annotations of several, or a nugget table
+    or transcript of each annotator. The table has Krippendorff's alpha and, for two annotators,
+    Cohen's kappa of levels and groups with 95% bootstrap intervals, the numbers of nuggets found by
+    one or several, and the mean and range of R, GF, GFRC, EGNP, EGF and GFRC2.
+    """
+    outputs = {"-o": (output, SCORES), "--unmatched": (unmatched, NUGGETS)}
+    refuse_outputs(outputs, [*files, attributes, labels], force=force)
+    import pandas as pd
+
+    from equipoise.agreement import agreement as compare_annotators
+    from equipoise.agreement import found_nuggets
+    from equipoise.attributes import read_attributes
+    from equipoise.nuggets import nugget_table
+
+    sets = read_attributes(attributes)
+    frames, _ = _read(files, sets, labels)
+    annotations = {}
+    for name, parts in frames.items():
+        frame = pd.concat(parts, ignore_index=True).fillna("")
+        annotations[name] = nugget_table(frame, sets, name=f"annotations of {name}")
+    tables: dict[Any, Any] = {output: compare_annotators(annotations, sets, seed)}
+    if unmatched is not None:
+        found = found_nuggets(annotations)
+        found = found[found["level"] > 0]
+        alone = ~found["unit"].duplicated(keep=False)
+        tables[unmatched] = found[alone].drop(columns=["row", "unit"])
+    click.echo(f"annotators: {', '.join(annotations)}", err=True)
+    write(tables)
+
+
+COMMANDS = (nuggets, agreement)

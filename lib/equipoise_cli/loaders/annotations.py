@@ -1,0 +1,282 @@
+"""Nuggets from annotation tools: JSON of Label Studio, JSON Lines of doccano.
+
+A task is a conversation. Its data (doccano: ``meta``) may name ``run`` and ``topic``. In its text,
+turns begin with a line ``### U1`` or ``### S1``, or with ``User:`` and ``Assistant:``; these marks
+are not counted as words. Label Studio's dialogues (a list of ``author`` and ``text``) are read too.
+
+A label is a level (``L2``), a group (``large``, where one attribute set has it, or ``SIZE=large``),
+an entity (``entity=Tenet``), or several of them separated by bars (``L2|large``). Labels of the
+same span belong to one nugget; several groups of a set have equal shares. A table ``label, level,
+entity`` and attribute sets explains other labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from equipoise.attributes import CORE_COLUMNS, AttributeSet
+from equipoise.loaders.transcripts import run_name
+
+_TURN = re.compile(
+    r"^[^\S\n]*(?:###[^\S\n]+(?P<sign>[US])\d+\b.*$|(?P<name>user|human|assistant|system|bot)[^\S\n]*:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_USERS = ("u", "user", "human")
+_CONTROLS = ("labels", "paragraphlabels", "hypertextlabels", "choices")
+
+
+@dataclass
+class Span:
+    """Characters ``start`` to ``end`` of a text, what the tool quotes, and the labels."""
+
+    start: int
+    end: int
+    quote: str
+    labels: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A conversation as one text, with the spans of each annotator."""
+
+    name: str
+    data: Mapping[str, Any]
+    text: str
+    spans: Mapping[str, list[Span]]
+
+
+def parse_export(
+    text: str,
+    path: Path,
+    attributes: Mapping[str, AttributeSet],
+    labels: pd.DataFrame | None = None,
+) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Read an export: by annotator the frame of a nugget table, and the turns.
+
+    ``path`` is what messages name, and the run of tasks that name none. Turns are as
+    `equipoise.loaders.transcripts.turn_frame` returns them.
+
+    Raises
+    ------
+    ValueError
+        For a span that does not quote the text, lies in a user turn or overlaps another, and for
+        labels without a level or group; the message names the task.
+    """
+    nuggets: dict[str, list[pd.DataFrame]] = {}
+    turns: dict[str, list[pd.DataFrame]] = {}
+    for task in _tasks(text, path):
+        run = str(task.data.get("run") or run_name(path))
+        topic = str(task.data.get("topic") or task.name)
+        for annotator, spans in task.spans.items():
+            frame, boundaries = _conversation(
+                f"{path}, task {task.name}", task, spans, attributes, labels
+            )
+            nuggets.setdefault(annotator, []).append(frame.assign(run=run, topic=topic))
+            turns.setdefault(annotator, []).append(boundaries.assign(run=run, topic=topic))
+    if not nuggets:
+        raise ValueError(f"{path}: no annotated task")
+    columns = [*CORE_COLUMNS, "entity", *attributes]
+    result = {}
+    for annotator, frames in nuggets.items():
+        frame = pd.concat(frames, ignore_index=True)[columns]
+        if not frame["entity"].ne("").any():
+            frame = frame.drop(columns="entity")
+        result[annotator] = frame, pd.concat(turns[annotator], ignore_index=True)
+    return result
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+def _tasks(text: str, path: Path) -> Iterator[Task]:
+    """Read the tasks of an export; the format is recognised by the keys of each task."""
+    try:
+        if text.lstrip().startswith("["):
+            objects = json.loads(text)
+        else:
+            objects = [json.loads(line) for line in text.split("\n") if line.strip()]
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path}, line {error.lineno}: must be JSON, or one JSON object per line ({error.msg})"
+        ) from None
+    for number, content in enumerate(objects, start=1):
+        name = str(content.get("id", number)) if isinstance(content, dict) else str(number)
+        try:
+            if "annotations" in content and isinstance(content.get("data"), dict):
+                yield _studio_task(name, content)
+            else:
+                yield _doccano_task(name, content)
+        except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
+            expected = "a task of Label Studio (JSON) or doccano (JSON Lines) with spans"
+            raise ValueError(f"{path}, task {name}: must be {expected} ({error!r})") from None
+
+
+def _studio_task(name: str, content: Mapping[str, Any]) -> Task:
+    """Read a task of Label Studio: ``data``, and ``annotations`` with ``result``."""
+    data = content["data"]
+    paragraphs = next((value for value in data.values() if isinstance(value, list)), None)
+    starts = []
+    if paragraphs is None:
+        text = data.get("text") or max((v for v in data.values() if isinstance(v, str)), key=len)
+    else:
+        text = ""
+        for paragraph in paragraphs:
+            is_user = str(paragraph["author"]).lower() in _USERS
+            text += f"{'User' if is_user else 'Assistant'}: "
+            starts.append(len(text))
+            text += f"{paragraph['text']}\n"
+    spans: dict[str, list[Span]] = {}
+    for annotation in content["annotations"]:
+        if annotation.get("was_cancelled"):
+            continue
+        annotator = annotation.get("completed_by", "")
+        if isinstance(annotator, dict):
+            annotator = annotator.get("email", annotator.get("id", ""))
+        regions: dict[tuple[int, int], Span] = {}
+        for result in annotation["result"]:
+            value = result.get("value", {})  # a relation has none
+            if "start" not in value:
+                continue
+            start, end = value["start"], value["end"]
+            if starts:
+                start = starts[int(value["start"])] + value["startOffset"]
+                end = starts[int(value["end"])] + value["endOffset"]
+            span = regions.setdefault((start, end), Span(start, end, ""))
+            if isinstance(value.get("text"), str):
+                span.quote = value["text"]
+            for control in _CONTROLS:
+                span.labels += value.get(control) or []
+            if isinstance(value.get("text"), list):  # a text area: the name of the entity
+                span.labels += [f"entity={text}" for text in value["text"]]
+        spans[str(annotator)] = list(regions.values())
+    return Task(name, data, text, spans)
+
+
+def _doccano_task(name: str, content: Mapping[str, Any]) -> Task:
+    """Read a line of doccano: ``text``, and ``label``, ``labels`` or ``entities``."""
+    data = dict(content.get("meta") or {}) | {
+        key: content[key] for key in ("run", "topic") if key in content
+    }
+    key = next(name for name in ("label", "labels", "entities") if name in content)
+    marks = content[key]
+    regions: dict[tuple[int, int], Span] = {}
+    for mark in marks:
+        if isinstance(mark, dict):
+            start, end, label = mark["start_offset"], mark["end_offset"], mark["label"]
+        else:
+            start, end, label = mark
+        regions.setdefault((start, end), Span(start, end, "")).labels.append(str(label))
+    return Task(name, data, content["text"], {"": list(regions.values())})
+
+
+# --- positions and labels -------------------------------------------------------------------------
+
+
+def _utterances(text: str) -> pd.DataFrame:
+    """Cut a text at its turn marks: turn, speaker, begin and end (characters), start (word)."""
+    marks = list(_TURN.finditer(text))
+    begins = [mark.end() for mark in marks] or [0]
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    is_user = [(mark["sign"] or mark["name"]).lower() in _USERS for mark in marks] or [False]
+    table = pd.DataFrame({"begin": begins, "end": ends})
+    table["speaker"] = ["user" if user else "system" for user in is_user]
+    # A turn begins with the user; what one side says in a row belongs together.
+    previous = table["speaker"].shift(fill_value="system")
+    opens = (table["speaker"] == "user") & (previous == "system")
+    table["turn"] = opens.cumsum() + int(not is_user[0])
+    table["words"] = [len(text[b:e].split()) for b, e in zip(begins, ends, strict=True)]
+    table["start"] = table["words"].cumsum() - table["words"] + 1
+    return table
+
+
+def _conversation(
+    where: str,
+    task: Task,
+    spans: Iterable[Span],
+    attributes: Mapping[str, AttributeSet],
+    labels: pd.DataFrame | None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the nuggets of a conversation, positions counted in words, and its turns."""
+    utterances = _utterances(task.text)
+    in_order = sorted(spans, key=lambda span: span.start)
+    nuggets: list[dict[str, str]] = []
+    position = 0
+    for span in in_order:
+        quoted = task.text[span.start : span.end]
+        place = f"{where}, span {span.start}-{span.end}"
+        if span.quote and span.quote.split() != quoted.split():
+            raise ValueError(f"{place}: must quote the text {quoted!r}, got {span.quote!r}")
+        if span.start < position:
+            raise ValueError(f"{place}: {quoted!r} overlaps the span before it")
+        position = span.end
+        inside = (utterances["begin"] <= span.start) & (span.end <= utterances["end"])
+        if not quoted.strip() or not inside.any() or utterances["speaker"][inside].item() == "user":
+            raise ValueError(f"{place}: must mark words of one system turn, got {quoted!r}")
+        turn = utterances[inside].iloc[0]
+        before = task.text[turn["begin"] : span.start]
+        # A span may begin within a word.
+        start = turn["start"] + len(before.split())
+        start -= bool(before) and not before[-1].isspace() and not quoted[0].isspace()
+        nugget = {"turn": turn["turn"], "start": start, "end": start + len(quoted.split()) - 1}
+        fields = _fields(f"{where}, span {quoted!r}", span.labels, attributes, labels)
+        nuggets.append({name: str(value) for name, value in nugget.items()} | fields)
+
+    rows = []
+    for turn in utterances.loc[utterances["speaker"] == "system", "turn"].unique():
+        of_turn = [nugget for nugget in nuggets if nugget["turn"] == str(turn)]
+        rows += of_turn or [{"turn": str(turn), "level": "0"}]
+    columns = ["turn", "start", "end", "level", "entity", *attributes]
+    frame = pd.DataFrame(rows, columns=columns, dtype="str").fillna("")
+    turns = utterances.groupby(["turn", "speaker"], sort=False).agg(
+        start=("start", "first"), words=("words", "sum")
+    )
+    turns["end"] = turns["start"] + turns.pop("words") - 1
+    return frame, turns.reset_index()
+
+
+def _fields(
+    where: str,
+    labels: Iterable[str],
+    attributes: Mapping[str, AttributeSet],
+    table: pd.DataFrame | None,
+) -> dict[str, str]:
+    """Return level, entity and memberships that the labels of a span state."""
+    explained = {} if table is None else table.set_index("label").to_dict("index")
+    fields = {"level": "", "entity": ""}
+    groups: dict[str, list[str]] = {name: [] for name in attributes}
+    for label in labels:
+        if label in explained:
+            parts = [f"{key}={value}" for key, value in explained[label].items() if value]
+        else:
+            parts = [part.strip() for part in label.split("|")]
+        for part in parts:
+            key, _, value = part.rpartition("=")
+            value = value.strip()
+            owners = [
+                name for name, a in attributes.items() if value in a.groups and key in ("", name)
+            ]
+            if key in ("entity", "level"):
+                fields[key] = value.removeprefix("L")
+            elif not key and re.fullmatch(r"L\d{1,3}", value):
+                fields["level"] = value[1:]
+            elif len(owners) == 1:
+                groups[owners[0]].append(value)
+            else:
+                expected = "L2, a group, SET=group, or a label of --labels"
+                raise ValueError(f"{where}: unknown label {part!r}; must be {expected}")
+    if not fields["level"].isdigit():
+        raise ValueError(f"{where}: no level; one label must be a level, such as L2")
+    for name, chosen in groups.items():
+        if not chosen and fields["level"] != "0":
+            raise ValueError(f"{where}: no group of {name}")
+        share = f"1/{len(set(chosen))}" if len(set(chosen)) > 1 else "1"
+        shares = [share if group in chosen else "0" for group in attributes[name].groups]
+        fields[name] = " ".join(shares) if chosen else ""
+    return fields

@@ -1,0 +1,135 @@
+"""Score the citations of answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise.errors import plain
+from equipoise_cli.conditions import fails_on_conditions
+from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.outputs import DRAWING, SCORES, refuse_outputs
+from equipoise_cli.score import score
+from equipoise_cli.shared import (
+    CLUSTER,
+    FILE,
+    MAP,
+    TARGET,
+    samples,
+    show_seen,
+    takes_output,
+    write,
+)
+from equipoise_cli.tables import axes, check_figure, drawn
+
+ATTRIBUTION = "equipoise.measures.attribution"
+
+
+@score.command(
+    "attribution",
+    cls=DeclaredCommand,
+    declared=[
+        Declared(f"{ATTRIBUTION}.score_attribution", flags={"citation_style": "--citations"}),
+        Declared(f"{ATTRIBUTION}.verdicts", only=("difference",)),
+    ],
+    epilog=samples("FILE"),
+)
+@click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="KEY",
+    help="Score each value of this further key apart; repeatable.",
+)
+@click.option("--qrels", type=FILE, help="Which documents are relevant, for files of TREC.")
+@click.option(
+    "--authors",
+    nargs=2,
+    default=("", ""),
+    metavar="RELEVANT OTHER",
+    help="Authors, for such files.",
+)
+@MAP
+@click.option("--figure", type=TARGET, help="Figure of CAB to draw, .svg, .png or .pdf.")
+@takes_output
+@CLUSTER
+@fails_on_conditions
+def score_attribution(
+    answers: tuple[str, ...],
+    qrels: Any,
+    authors: Any,
+    fields: str,
+    output: Any,
+    force: bool,
+    figure: Any,
+    cluster: Any,
+    difference: float,
+    **options: Any,
+) -> Any:
+    """Score citations in answers, and how they change with the named authors.
+
+    A file may be a folder of files. A line of a .jsonl file has question, mode (Vanilla, Informed,
+    CF-informed, or two of them as X/Y), relevant_author and nonrelevant_author (the actual ones,
+    the same in every mode: mode is what the model was told), answer, relevant (document numbers),
+    and optionally documents (how many were shown), gold (answers), citations ([{"document": 2,
+    "probability": 0.9}]), and further keys.
+    Files of TREC RAG, and of LangChain, LlamaIndex, RAGAS or OpenAI with what was retrieved, have
+    the answers of one MODE each (Informed=run.jsonl; the default is Vanilla). CAS compares Informed
+    with Vanilla, CAB compares Informed with CF-informed; AC is the mean probability of citations.
+    The last lines, on standard error, say of each CAB what its interval decides, or how many
+    questions would.
+    """
+    check_figure(figure)  # before anything is read
+    from equipoise_cli.loaders.rag_answers import answer_files, paths, run_name
+
+    outputs = {"-o": (output, SCORES), "--figure": (figure, DRAWING)}
+    refuse_outputs(outputs, [*paths(answers), qrels], force=force)
+    if authors[0] and authors[0] == authors[1]:
+        raise click.BadParameter(f"--authors must be two different ones, got {authors[0]!r} twice")
+    from equipoise.measures import attribution
+    from equipoise_cli.cluster import cluster as connect
+    from equipoise_cli.cluster import run_each
+
+    by, favoured = options["by"], options["favoured"]
+    each = options.pop("citation_style"), options.pop("out_of_range")
+    tasks = [(*file, qrels, authors, fields, by, *each) for file in answer_files(answers)]
+    with connect(cluster) as executor:
+        parts = run_each(_score_file, tasks, executor, "file")
+    scores = attribution.attribution_rows(parts, run=run_name(answers), **options)
+    show_seen(scores)
+    tables = {output: scores}
+    if figure is not None:
+        tables[figure] = _figure_of_bias(scores, by, favoured, difference, figure)
+    write(tables)
+    # Said last, where a reader of the terminal looks first.
+    sentences = attribution.verdicts(
+        scores, by=by, favoured=favoured, level=options["level"], difference=difference
+    )
+    for sentence in sentences:
+        click.echo(plain(sentence), err=True)
+    return scores
+
+
+def _score_file(
+    mode: str, path: Path, qrels: Any, authors: Any, fields: str, by: Any, style: str, wrong: Any
+) -> Any:
+    """Score the answers of one file; a task of a folder."""
+    from equipoise.measures.attribution import scored_answers
+    from equipoise_cli.loaders.rag_answers import read_answer_files
+
+    table = read_answer_files([f"{mode}={path}"], qrels, authors, fields)
+    return scored_answers(table, by, style, wrong)
+
+
+def _figure_of_bias(
+    scores: Any, by: tuple[str, ...], favoured: str, difference: float, path: Path
+) -> bytes:
+    """Each CAB with its interval, as the bytes of a file."""
+    from equipoise.measures import attribution
+    from equipoise_studies.plots.comparisons import attribution_bias
+
+    rows = attribution.bias_rows(scores, by)
+    _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))
+    return drawn(attribution_bias(ax, rows, favoured, difference), path, "CAB")

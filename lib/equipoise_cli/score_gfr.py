@@ -1,0 +1,159 @@
+"""Score rankings by GFR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise_cli.conditions import fails_on_conditions
+from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.outputs import SCORES, refuse_outputs
+from equipoise_cli.score import score
+from equipoise_cli.shared import (
+    CLUSTER,
+    FILE,
+    INTERVALS,
+    MEANS,
+    ends_of_means,
+    named,
+    named_files,
+    samples,
+    show_seen,
+    takes_output,
+    write,
+)
+
+ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
+GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"})
+
+
+def _score_run(file: Path, name: str, order: Any, arguments: dict[str, Any]) -> Any:
+    """Score one run: a task, so that many runs need no more memory than one."""
+    from equipoise.loaders.trec import read_run
+    from equipoise.measures.gfr import gfr_table
+
+    # Documents without judgement are removed before the cutoff, so that all ranks are needed.
+    depth = None if arguments["unjudged"] == "removed" else arguments["cutoff"]
+    return gfr_table(read_run(file, name, order=order, depth=depth), **arguments)
+
+
+@score.command(
+    "gfr",
+    cls=DeclaredCommand,
+    declared=[ORDER, GFR, Declared(MEANS, needs="intervals")],
+    epilog=samples(
+        "--run",
+        "--qrels",
+        "--membership NAME=",
+        "--membership, by shares",
+        "--target NAME=",
+        "--attributes",
+    ),
+)
+@INTERVALS
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    required=True,
+    type=FILE,
+    help="Run, or a folder of runs; repeatable.",
+)
+@click.option(
+    "--qrels",
+    required=True,
+    type=FILE,
+    help="Judgements, a TREC, NTCIR or BEIR file.",
+)
+@click.option(
+    "--membership",
+    "memberships",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Group memberships; without NAME, each column of names is a set called like it; "
+    "repeatable.",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME=FILE|group:number,...",
+    help="Target distribution, a file or numbers; repeatable.  [uniform]",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="NAME=ordinal|nominal",
+    help="Kind of groups; repeatable.  [nominal]",
+)
+@click.option(
+    "--attributes", type=FILE, help="Attribute sets, a YAML file, instead of --target and --kind."
+)
+@takes_output
+@CLUSTER
+@fails_on_conditions
+def score_gfr(
+    runs: Any,
+    qrels: Path,
+    memberships: Any,
+    targets: Any,
+    kinds: Any,
+    attributes: Any,
+    output: Any,
+    force: bool,
+    cluster: Any,
+    order: Any,
+    **options: Any,
+) -> Any:
+    """Score rankings by ERR, iRBU, GF and GFR.
+
+    There is one row per topic; the means over topics have an empty topic.
+    """
+    files_of_groups = named_files(memberships, "--membership")
+    target_of = named(targets, "--target")
+    kind_of: Any = named(kinds, "--kind")
+    wrong_kinds = sorted(set(kind_of.values()) - {"ordinal", "nominal"})
+    if wrong_kinds:
+        raise click.BadParameter(f"--kind must be ordinal or nominal, got {wrong_kinds[0]}")
+    inputs = [*runs, qrels, *(path for _, path in files_of_groups), *target_of.values(), attributes]
+    refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
+    import pandas as pd
+
+    from equipoise.attributes import read_attributes
+    from equipoise.errors import plain
+    from equipoise.loaders.groups import read_sets
+    from equipoise.loaders.trec import run_files, run_names
+    from equipoise.tidy import tidy_qrels
+    from equipoise_cli.cluster import cluster as connect
+    from equipoise_cli.cluster import run_each
+
+    files = [file for run in runs for file in run_files(run)]
+    names = run_names(files)
+    sets = read_attributes(attributes) if attributes else {}
+    arguments = {**options, "qrels": tidy_qrels(qrels), "memberships": {}, "attributes": {}}
+    for path_name, path in files_of_groups:
+        for table, attribute_set in read_sets(path, path_name, kind_of, target_of, sets):
+            name = attribute_set.name
+            if name in arguments["attributes"]:
+                raise click.UsageError(
+                    f"two files of --membership have a set {name}: give NAME=FILE"
+                )
+            arguments["attributes"][name], arguments["memberships"][name] = attribute_set, table
+    without = sorted({*target_of, *kind_of} - arguments["attributes"].keys())
+    if without:
+        raise click.UsageError(
+            f"every attribute set needs a --membership of its NAME, got none for {without[0]}"
+        )
+    for attribute_set in arguments["attributes"].values():
+        click.echo(plain(f"seen: {attribute_set}"), err=True)
+    with_ends = ends_of_means(arguments)
+    tasks = [(file, name, order, arguments) for file, name in zip(files, names, strict=True)]
+    with connect(cluster) as executor:
+        tables = run_each(_score_run, tasks, executor, "run")
+    show_seen(*tables)
+    scores = with_ends(pd.concat(tables, ignore_index=True))
+    write({output: scores})
+    return scores

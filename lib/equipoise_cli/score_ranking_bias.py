@@ -1,0 +1,133 @@
+"""Score the gender bias of ranked lists."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise_cli.conditions import fails_on_conditions
+from equipoise_cli.declared import Declared, DeclaredCommand
+from equipoise_cli.outputs import SCORES, refuse_outputs
+from equipoise_cli.score import score
+from equipoise_cli.shared import (
+    CLUSTER,
+    FILE,
+    INTERVALS,
+    MEANS,
+    ends_of_means,
+    samples,
+    show_seen,
+    takes_output,
+    write,
+)
+
+BIAS = "equipoise.measures.ranking_bias"
+ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
+
+
+@score.command(
+    "ranking-bias",
+    cls=DeclaredCommand,
+    declared=[
+        Declared(
+            f"{BIAS}.score_ranking_bias",
+            without=("background", "undefined"),
+            flags={"cutoffs": "--cutoff"},
+        ),
+        Declared(f"{BIAS}.count_terms"),
+        ORDER,
+        Declared(MEANS, needs="intervals"),
+    ],
+    epilog=samples("--run", "--documents", "--terms"),
+)
+@INTERVALS
+@click.option(
+    "--run", "runs", multiple=True, required=True, type=FILE, help="A run, or a folder; repeat it."
+)
+@click.option(
+    "--documents",
+    required=True,
+    help=(
+        "The collection: .jsonl of id and text, lines of id, tab and text, a folder of such, "
+        "or a .gz of one."
+    ),
+)
+@click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")
+@click.option(
+    "--background",
+    default="collection",
+    help=(
+        "Background set of NFaiRR: a run, the whole collection, or own, the documents of each "
+        "list itself."
+    ),
+)
+@takes_output
+@CLUSTER
+@fails_on_conditions
+def score_ranking_bias(
+    runs: Any,
+    documents: str,
+    terms: Path,
+    background: str,
+    output: Any,
+    force: bool,
+    cluster: Any,
+    tokens: Any,
+    order: Any,
+    **options: Any,
+) -> Any:
+    """Score rankings by NFaiRR, FaiRR, TED and TExFAIR.
+
+    There is one row per topic; the means over topics have an empty topic.
+    """
+    refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
+    import pandas as pd
+
+    from equipoise.errors import Note, listed
+    from equipoise.loaders.documents import document_files
+    from equipoise.loaders.gender_terms import read_terms
+    from equipoise.loaders.trec import read_run, read_runs, run_files
+    from equipoise.measures import ranking_bias
+    from equipoise_cli.cluster import cluster as connect
+    from equipoise_cli.cluster import run_each
+
+    pairs = read_terms(terms).itertuples(index=False, name=None)
+    groups = ranking_bias.TermGroups.from_pairs(pairs)
+    if groups.shared:
+        note = f"{listed(groups.shared)} in more than one group of {terms}: counted for each"
+        warnings.warn(note, Note, 1)
+    files = [file for run in runs for file in run_files(run)]
+    lists = read_runs(files, order=order)
+    options["background"] = background
+    needed_ids = None  # all of the collection
+    if background != "collection":
+        # Terms are counted in what is ranked, and in the background run if there is one.
+        needed_ids = lists["document"]
+        if background != "own":
+            options["background"] = read_run(background, order=None)
+            needed_ids = pd.concat([needed_ids, options["background"]["document"]])
+        needed_ids = needed_ids.unique()
+    parts = document_files(documents) if Path(documents).is_dir() else [documents]
+    with connect(cluster) as executor:
+        tasks = [(str(part), groups.terms, tokens, needed_ids) for part in parts]
+        counts = ranking_bias.joined(run_each(_count_file, tasks, executor, "file"))
+    with_ends = ends_of_means(options)
+    scores = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
+    show_seen(scores)
+    scores = with_ends(scores)
+    write({output: scores})
+    return scores
+
+
+def _count_file(source: str, terms: Any, tokens: Any, documents: Any) -> Any:
+    """Count the terms in a file of documents, of all or of those named."""
+    from equipoise.loaders.documents import document_tables
+    from equipoise.measures.ranking_bias import count_terms
+
+    tables = document_tables(source)
+    if documents is not None:
+        tables = (table[table["document"].isin(documents)] for table in tables)
+    return count_terms(tables, terms, tokens=tokens)

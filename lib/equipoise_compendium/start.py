@@ -1,0 +1,131 @@
+"""Start a compendium, a paper within one, or a notebook for a topic: copies of templates."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import keyword
+import re
+from collections.abc import Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import nbformat
+
+from equipoise_compendium import project
+from equipoise_compendium.settings import settings
+from equipoise_compendium.writing import new_folder, write_files
+
+EXAMPLE = "own_conversation"
+"""The notebook that a notebook for another topic is copied from."""
+EXAMPLE_TOPIC = "S001"
+TOPIC_TITLE = """# {topic}: conversations scored
+
+**Question.** How relevant is each conversation about {topic}, and how fair to the groups of what \
+it names?"""
+
+
+def _texts(source: Traversable, words: Mapping[str, str], above: str = "") -> dict[str, str]:
+    """Read the texts of a template by their paths, with each ``%WORD%`` replaced.
+
+    Names that begin with a dot are kept as ``dot-``, and Python as ``.py.txt``: tools that pack,
+    test and check this package would omit the first and include the second.
+    """
+    texts: dict[str, str] = {}
+    for entry in source.iterdir():
+        name = re.sub("^dot-", ".", entry.name).removesuffix(".txt")
+        if entry.is_dir():
+            texts |= _texts(entry, words, f"{above}{name}/")
+            continue
+        text = entry.read_text(encoding="utf-8")
+        for word, value in words.items():
+            text = text.replace(f"%{word}%", value)
+        texts[f"{above}{name}"] = text
+    return texts
+
+
+def _template(name: str) -> Traversable:
+    return resources.files("equipoise_compendium").joinpath("starter", name)
+
+
+def _write_new(texts: Mapping[Path, str]) -> list[Path]:
+    """Write files of which none may exist."""
+    existing = [str(path.relative_to(project.root())) for path in texts if path.exists()]
+    if existing:
+        raise ValueError(f"{', '.join(existing)}: must not exist; choose another name")
+    for path in texts:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_files(texts)
+    return list(texts)
+
+
+def make_compendium(folder: Path, name: str) -> None:
+    """Make a compendium of one small paper in a new folder."""
+    if not re.fullmatch(r"[\w .,:&'()-]+", name):
+        raise ValueError(f"--name: must be letters, digits, blanks and . , : & ' ( ), got {name!r}")
+    words = {
+        "NAME": name,
+        "SLUG": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "compendium",
+        "VERSION": importlib.metadata.version("equipoise"),
+    }
+    with new_folder(folder) as staged:
+        for path, text in _texts(_template("compendium"), words).items():
+            target = staged / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+
+
+def new_paper(name: str, title: str) -> list[Path]:
+    """Add a paper to the compendium; returns the new files.
+
+    ``name`` is the key of the paper in addresses and the bibliography.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
+        raise ValueError(f"{name!r}: a key must be lower-case letters, digits and _, at most 41")
+    if re.search(r"[\"\\{}%\n]", title):
+        raise ValueError("--title: must have no quotation mark, backslash, brace or percent sign")
+    root = project.root()
+    texts = _texts(_template("paper"), {"PAPER": name, "TITLE": title or "A paper to recompute"})
+    lists = {
+        root / "data" / "published" / "artefacts.csv": texts.pop("artefacts.csv"),
+        root / settings().bibliography: texts.pop("source.bib"),
+    }
+    places = {
+        "notebook.ipynb": root / "notebooks" / f"recompute_{name}.ipynb",
+        "values.csv": root / "data" / "facts" / name / "values.csv",
+    }
+    folder = root / "data" / "published" / name
+    paths = _write_new({places.get(file, folder / file): text for file, text in texts.items()})
+    for path, addition in lists.items():
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        path.write_text(f"{text.rstrip()}\n{addition}".lstrip(), encoding="utf-8")
+    return [*paths, *lists]
+
+
+def new_topic(name: str, topic: str) -> list[Path]:
+    """Copy the example notebook for another topic, with data files and a test of its own."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
+        raise ValueError(f"{name!r}: a name must be lower-case letters, digits and _")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):
+        raise ValueError(f"{topic!r}: a topic must be letters, digits, '.', '_' and '-'")
+    root = project.root()
+    content = nbformat.read(root / "notebooks" / f"{EXAMPLE}.ipynb", as_version=4)
+    cells = [nbformat.v4.new_markdown_cell(TOPIC_TITLE.format(topic=topic), id="title")]
+    texts: dict[Path, str] = {}
+    for cell in content.cells:
+        if "example" in cell.metadata.get("tags", []):
+            continue  # prose about the example, its source and its numbers
+        if cell.cell_type == "code":
+            for old in re.findall(r'"((?:conversations|attributes)/[^"]+)"', cell.source):
+                path = Path(old).with_stem(name)
+                text = (root / "data" / old).read_text(encoding="utf-8")
+                texts[root / "data" / path] = text.replace(EXAMPLE_TOPIC, topic)
+                cell.source = cell.source.replace(old, path.as_posix())
+            cell.source = cell.source.replace(f'"{EXAMPLE}"', f'"{name}"')
+            cell.source = cell.source.replace(f'"{EXAMPLE_TOPIC}"', f'"{topic}"')
+        cells.append(cell)
+    content.cells = cells
+    test = _template("topic_test.py.txt").read_text(encoding="utf-8").replace("%NAME%", name)
+    texts[root / "notebooks" / f"{name}.ipynb"] = nbformat.writes(content) + "\n"
+    texts[root / "tests" / f"test_{name}.py"] = test
+    return _write_new(texts)

@@ -1,0 +1,165 @@
+"""The published tables of chapter 5 as numbers, and the errors that published means allow.
+
+Only means are published. But squared differences of scores from 0 to 1 have bounds, and so has the
+standard error of each mean difference: what differs from zero with the largest possible error
+differs from zero with any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from equipoise_compendium.printed import printed_table
+
+SETTING = ["benchmark", "model", "relevant", "non-relevant"]
+SCORES = ["Precision", "Recall"]
+DIFFERENCES = ["ΔPrecision", "ΔRecall"]
+ROUNDING = 0.1
+"""Points by which a difference of two published means may be off: half a unit of each."""
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def numbers(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """A published table with some columns as numbers, without the marks of significance."""
+    table = table.copy()
+    for column in columns:
+        table[column] = table[column].str.rstrip("†").astype(float)
+    return table
+
+
+def tables(*table_numbers: str) -> pd.DataFrame:
+    """Published tables of chapter 5 below each other, as text; ``table_numbers``: such as 5.1."""
+    parts = [printed_table(f"thesis/table-{number}") for number in table_numbers]
+    return pd.concat(parts, ignore_index=True)
+
+
+def quality(*table_numbers: str) -> pd.DataFrame:
+    """Published precision and recall by setting and ``mode``, as numbers.
+
+    Without ``table_numbers`` of all tables; of Table 5.4 only what no other table has: the text of
+    Table 5.14 has lost GPT-4's rows.
+    """
+    table = tables(*table_numbers or ("5.1", "5.11", "5.14", "5.15"))
+    if not table_numbers:
+        table = pd.concat([table, tables("5.4").query("model == 'GPT-4'")], ignore_index=True)
+    if "relevant mode" in table:
+        table["mode"] = table["mode"].fillna(
+            table["relevant mode"] + "/" + table["non-relevant mode"]
+        )
+    return numbers(table, SCORES)[[*SETTING, "mode", *SCORES]]
+
+
+def quality_of(mode: str) -> pd.DataFrame:
+    """Published precision and recall in a mode, by setting."""
+    table = quality()
+    return table[table["mode"] == mode].set_index(SETTING)[SCORES]
+
+
+def labelled_human(table: pd.DataFrame, mode: pd.Series) -> pd.Series:
+    """Whether the relevant passage has the label Human; ``mode``: of the relevant passage.
+
+    Informed tells the truth about the relevant passage, CF-informed the opposite.
+    """
+    return (table["relevant"] == "Human") == (mode == "Informed")
+
+
+def towards_people(gaps: pd.DataFrame) -> pd.DataFrame:
+    """Differences of the modes with the sign of CAB: positive where people are favoured."""
+    sign = np.where(gaps.index.get_level_values("relevant") == "Human", 1, -1)
+    return gaps.mul(sign, axis=0)
+
+
+# --- differences of published means, with the largest error ---------------------------------------
+
+
+def differences(mode: str, against: str, sample: int) -> pd.DataFrame:
+    """Published scores in one mode minus those in another, by setting and score, in points.
+
+    ``sample``: questions of each mean. Returns columns of `SETTING` with ``score, gap, error``, the
+    largest standard error that the two means allow: for scores from 0 to 1 with means a and b,
+    E[d²] is at most min(a + b, 2 - a - b).
+    """
+    a, b = quality_of(mode) / 100, quality_of(against) / 100
+    parts = []
+    for score in SCORES:
+        means = pd.DataFrame({"a": a[score], "b": b[score]}).dropna()
+        gap = means["a"] - means["b"]
+        total = means["a"] + means["b"]
+        error = np.sqrt((np.minimum(total, 2 - total) - gap**2) / (sample - 1))
+        parts.append(pd.DataFrame({"score": score, "gap": 100 * gap, "error": 100 * error}))
+    return pd.concat(parts).reset_index()
+
+
+def biases(mode: str, against: str, sample: int) -> pd.DataFrame:
+    """`differences` with the sign of CAB."""
+    table = differences(mode, against, sample)
+    return table.assign(gap=table["gap"].where(table["relevant"] == "Human", -table["gap"]))
+
+
+def biases_without_means(table: pd.DataFrame, sample: int) -> pd.DataFrame:
+    """Published CAB of a table that gives no means, as `differences`: E[d²] is at most 1."""
+    keys = [name for name in ("benchmark", "model", "relevant", "retriever") if name in table]
+    table = numbers(table, DIFFERENCES).melt(keys, DIFFERENCES, "score", "gap")
+    table["score"] = table["score"].str.removeprefix("Δ")
+    table["error"] = 100 * np.sqrt((1 - (table["gap"] / 100) ** 2) / (sample - 1))
+    return table
+
+
+def with_interval(table: pd.DataFrame, sample: int, tail: float = 0.025) -> pd.DataFrame:
+    """``low`` and ``high`` of each ``gap`` with its ``error``, widened by the rounding."""
+    reach = stats.t.isf(tail, sample - 1) * table["error"] + ROUNDING
+    return table.assign(low=table["gap"] - reach, high=table["gap"] + reach)
+
+
+# --- what a number of questions can show ----------------------------------------------------------
+
+
+def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
+    """The least CAB of recall that differs from zero, by number of questions.
+
+    It is computed for questions that all change in one direction. Next to it, if recall changed as
+    often as Table 5.2 reports: half of the width of an interval, and how often the exact test would
+    find a CAB as large as Table 5.3 reports, on average over its settings.
+    """
+    # Recall is 0 or 1 here, so its CAS is the share of the questions that change.
+    cas = numbers(tables("5.2"), DIFFERENCES)["ΔRecall"].to_numpy() / 100
+    cab = numbers(tables("5.3"), DIFFERENCES)["ΔRecall"].to_numpy() / 100
+    rows = []
+    for n in sorted(set(counts)):
+        changed = np.arange(1, n + 1)
+        # The bootstrap excludes zero once few enough samples contain none of the changed questions.
+        bootstrap = changed[(1 - changed / n) ** n < (1 - level) / 2]
+        permutation = changed[2.0 ** (1 - changed) < alpha]
+        t = stats.t.isf((1 - level) / 2, n - 1)
+        rows.append(
+            {
+                "questions": n,
+                "least CAB (bootstrap)": 100 * bootstrap[0] / n if bootstrap.size else np.nan,
+                "least CAB (permutation)": 100 * permutation[0] / n if permutation.size else np.nan,
+                "reach at the lowest CAS": 100 * t * np.sqrt(cas.min() / (n - 1)),
+                "reach at the highest CAS": 100 * t * np.sqrt(cas.max() / (n - 1)),
+                "printed CAB found, percent of runs": 100 * np.mean(power(n, cas, cab, alpha)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def power(n: int, changed: np.ndarray, gap: np.ndarray, alpha: float) -> np.ndarray:
+    """How often the exact paired test of n scores of 0 or 1 is significant.
+
+    ``changed``: share of the scores that change; ``gap``: the change of their mean.
+    """
+    n_changed = np.arange(n + 1)[:, None]  # each possible number of changed scores
+    # The most changes in the rarer direction with which the test is significant.
+    most_against = stats.binom.ppf(alpha / 2, n_changed, 0.5)
+    most_against -= 2 * stats.binom.cdf(most_against, n_changed, 0.5) >= alpha
+    upward = (1 + gap / changed) / 2  # probability that a change is an increase
+    significant = stats.binom.cdf(most_against, n_changed, upward)
+    significant += stats.binom.cdf(most_against, n_changed, 1 - upward)
+    return np.asarray((stats.binom.pmf(n_changed, n, changed) * significant).sum(axis=0))

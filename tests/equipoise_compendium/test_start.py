@@ -1,0 +1,200 @@
+"""Guards init and new: a compendium of one's own is whole at once, without library and studies."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from commands import called
+from crawl import broken_links
+from equipoise import catalogue
+from equipoise_compendium import project, settings, start
+from equipoise_compendium.build import build
+from equipoise_compendium.printed import artefacts
+
+PACKAGE = project.root() / "lib" / "equipoise_compendium"
+ALONE = """\
+import sys
+from pathlib import Path
+from equipoise_compendium import start
+start.make_compendium(Path(sys.argv[1]), "Mine")
+"""
+BUILD = """\
+from equipoise_compendium import build
+from equipoise_compendium.site import pages
+for outcome in build.build(jobs=1):
+    print(outcome.state, outcome.notebook, outcome.error)
+pages.refresh()
+print(build.check(), pages.check())
+"""
+
+
+def run(code: str, folder: Path, *words: object) -> str:
+    """Return what a program prints that can import no package of ours but the compendium."""
+    blocked = folder.parent / "blocked"
+    for package in ("equipoise", "equipoise_studies", "equipoise_cli"):
+        (blocked / package).mkdir(parents=True, exist_ok=True)
+        (blocked / package / "__init__.py").write_text(f"raise ImportError('{package} is blocked')")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(blocked), str(PACKAGE.parent)])}
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def compendium(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compendium as `equipoise init` makes it, built by the compendium alone."""
+    above = tmp_path_factory.mktemp("own")
+    run(ALONE, above, above / "mine")
+    assert run(BUILD, above / "mine") == "built anscombe \n[] []\n"
+    return above / "mine"
+
+
+@pytest.fixture
+def within(compendium: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(project, "root", lambda: compendium)
+    monkeypatch.chdir(compendium)
+    return compendium
+
+
+def test_it_is_built_without_the_library_and_without_a_study(compendium: Path) -> None:
+    ledger = pd.read_csv(compendium / "reports" / "ledger.csv", keep_default_na=False)
+    assert ledger["status"].tolist() == ["explained"] + ["illustration"] * 4
+    assert ledger.loc[0, ["cells", "differing"]].astype(int).tolist() == [40, 9]
+    claims = pd.read_csv(compendium / "reports" / "claims.csv")
+    assert claims["verdict"].tolist() == ["holds", "holds"]
+    findings = (compendium / "reports" / "findings.md").read_text(encoding="utf-8")
+    assert "0.5001, 0.5000, 0.4997 and 0.4999" in findings
+
+
+def test_its_site_is_whole_and_speaks_of_nothing_else(compendium: Path) -> None:
+    site = compendium / "reports" / "site"
+    assert broken_links(site) == []
+    index = (site / "index.html").read_text(encoding="utf-8")
+    assert "<title>Mine</title>" in index
+    assert "5 tables and figures" in index
+    assert "anscombe, Figure 4: the regression line" in index
+    text = "".join(page.read_text(encoding="utf-8") for page in site.glob("*.html"))
+    assert not re.search(r"gfrc|thesis|four (papers|studies)|chapter 3", text, re.IGNORECASE)
+
+
+def test_the_compendium_knows_no_study_measure_or_paper() -> None:
+    """Neither by an import (see test_house.py) nor by a name in code, templates or style."""
+    names = set(artefacts()["paper"]) | {"M002", "R112", "BM25"}
+    names |= {path.parent.name for path in (PACKAGE.parent / "equipoise_studies").glob("*/data.py")}
+    for measure in catalogue.MEASURES:
+        names |= set(re.findall(r"\b[A-Za-z]*[A-Z]{2,}[A-Za-z0-9]*\b", measure.name))
+    names -= {"R", "P"}
+    pattern = re.compile(rf"(?<![A-Za-z])({'|'.join(map(re.escape, sorted(names)))})(?![A-Za-z])")
+    files = [path for path in sorted(PACKAGE.rglob("*.*")) if path.suffix not in (".pyc", ".typed")]
+    assert len(files) > 40
+    for path in files:
+        match = pattern.search(path.read_text(encoding="utf-8"))
+        assert match is None, f"{path.relative_to(PACKAGE)}: {match and match[0]}"
+
+
+def test_its_tests_pass(compendium: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ran = subprocess.run(command, cwd=compendium, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+    assert "1 passed" in ran.stdout
+
+
+def test_a_paper_is_added_and_builds_at_once(within: Path) -> None:
+    result = called("new", "smith2020", "--paper", "--title", "Means of two groups")
+    assert result.exit_code == 0, result.output
+    assert "equipoise build recompute_smith2020" in result.output
+    (outcome,) = build(["recompute_smith2020"])
+    assert outcome.error == ""
+    manifest = (within / "reports" / "recompute_smith2020" / "manifest.json").read_text()
+    assert '"status": "exact"' in manifest
+    assert '"verdict": "holds"' in manifest
+    assert artefacts()["artefact"].tolist()[-2:] == ["table-1", "figure-1"]
+    assert "smith2020" in settings.bibliography()
+    again = called("new", "smith2020", "--paper")
+    assert again.exit_code == 2
+    assert "choose another name" in again.output
+
+
+def test_a_topic_starts_from_the_example(root: Path) -> None:
+    example = start.EXAMPLE
+    repository = PACKAGE.parents[1]
+    for name in (f"notebooks/{example}.ipynb", "data/conversations", "data/attributes"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).symlink_to(repository / name)
+    (root / "data" / "conversations").unlink()
+    (root / "data" / "attributes").unlink()
+    for folder, file in (
+        ("conversations", "turing_award.txt"),
+        ("attributes", "turing_award.yaml"),
+    ):
+        (root / "data" / folder).mkdir()
+        text = (repository / "data" / folder / file).read_text(encoding="utf-8")
+        (root / "data" / folder / file).write_text(text, encoding="utf-8")
+    result = called("new", "my_films", "--topic", "T007")
+    assert result.exit_code == 0, result.output
+    assert "S001" not in (root / "data" / "conversations" / "my_films.txt").read_text()
+    command = [sys.executable, "-m", "pytest", "-q", "tests/test_my_films.py"]
+    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+    assert called("new", "my_films", "--topic", "T007").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["Smith 2020", "--paper"], "a key must be lower-case"),
+        (["smith", "--paper", "--topic", "T1"], "either --topic TOPIC or --paper"),
+        (["smith"], "either --topic TOPIC or --paper"),
+        (["smith", "--topic", "T1", "--title", "x"], "give it with --paper"),
+        (["smith", "--paper", "--title", "a {b}"], "no quotation mark"),
+        (["class", "--topic", "T1"], "a name must be"),
+        (["films", "--topic", "T 1"], "a topic must be"),
+    ],
+)
+def test_names_that_cannot_be_used(words: list[str], message: str) -> None:
+    result = called("new", *words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('name = "Mine"\nleed = "x"\n', "leed: Extra inputs"),
+        ("guide = 3\n", "guide: .*got 3"),
+        ("name = Mine\n", r"data/compendium\.toml: must be TOML: .*line 1"),
+        ('[picture]\ncaption = "x"\n', r"picture\.artefact: Field required"),
+    ],
+)
+def test_settings_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    assert settings.settings().name == "Compendium"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "compendium.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        settings.settings()
+
+
+def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(ValueError, match="exists already"):
+        start.make_compendium(tmp_path / "mine", "Mine")
+    with pytest.raises(ValueError, match="--name: must be"):
+        start.make_compendium(tmp_path / "other", 'a "name"')
+    assert not (tmp_path / "other").exists()
