@@ -7,6 +7,8 @@ import re
 import runpy
 import subprocess
 import sys
+from collections import Counter, defaultdict
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from equipoise_compendium import project
+from equipoise_compendium import project, registry
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.query_by_example import data
 from equipoise_studies.query_by_example.data import PAIR, DerivedData, read_derived, read_study
@@ -219,6 +221,29 @@ def test_derived_data_are_made_again_with_the_same_bytes(tmp_path: Path) -> None
     assert {path.name for path in tmp_path.iterdir()} == committed
     for name in committed:
         assert (tmp_path / name).read_bytes() == (DERIVED / name).read_bytes(), name
+
+
+@pytest.mark.upstream
+def test_the_kinds_of_links_of_cacm_are_what_their_counts_say(make: dict[str, Any]) -> None:
+    """Kind 5 is a citation; 4 counts the works that both cite, 6 the papers that cite both."""
+    skip_without("cacm")
+    _, links = make["read_smart"](registry.fetch("cacm", "cacm.all"))
+    links = links[links["document"] != links["other"]]
+    counts = {
+        kind: Counter(zip(own["document"], own["other"], strict=True))
+        for kind, own in links.groupby("kind")
+    }
+    # The later of two papers cites the earlier: papers are numbered much in their order.
+    cited_by, citing = defaultdict(set), defaultdict(set)
+    for document, other in counts[make["CITATION"]]:
+        if document > other:
+            cited_by[document].add(other)
+            citing[other].add(document)
+    equal = {}
+    for kind, sets in ((4, citing), (make["CO_CITATION"], cited_by)):
+        derived = Counter(pair for papers in sets.values() for pair in permutations(papers, 2))
+        equal[kind] = sum(counts[kind][pair] == n for pair, n in derived.items()), len(derived)
+    assert equal == {4: (9836, 10798), 6: (9006, 11424)}
 
 
 RULE = "=" * 30

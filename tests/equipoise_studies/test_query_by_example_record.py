@@ -54,7 +54,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def made(rankers: dict[str, Any], folder: Path, kind: str, **settings: Any) -> Any:
+def made(rankers: dict[str, Any], folder: Path, kind: Any, **settings: Any) -> Any:
     """A ranker without dropout, which would make losses random."""
     torch.manual_seed(1)
     stage = {"pairs": "halves", "epochs": 1, "batch": 2, "rate": 0.01}
@@ -246,7 +246,8 @@ def test_the_thesis_config_runs_on_a_small_scidocs_is_killed_and_continues(tmp_p
         assert parts.value_counts().to_dict() == {"dev": 1, "test": 9}
 
     models = str(tmp_path / "models")
-    command = [sys.executable, OUTPUTS / "record.py", "--config", config, "--models", models]
+    script = str(OUTPUTS / "record.py")
+    command = [sys.executable, script, "--config", str(config), "--models", models]
     recording = subprocess.Popen(command, **run)
     scores = study.outputs / "scores.csv.gz"
     deadline = time.monotonic() + 300
