@@ -117,20 +117,7 @@ TEXTS = {
     "classes.csv": (
         "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n"
     ),
-    "needs.csv": "query,depends_on\n7_3,7_2\n",
     "asked.txt": "7_1 0 d1 2\n7_2 0 d1 0\n7_2 0 d2 1\n7_3 0 d3 1\n",
-    "permuted/settings.json": '{"context": "previous"}\n',
-    "permuted/classes.csv": (
-        "query,text,class,by\n7_1,What is 1?,SE,me\n7_2,What is 2?,FT,rule\n7_3,What is 3?,FT,\n"
-    ),
-    "permuted/orders.csv": (
-        "topic,permutation,position,query,id\n7,0,1,7_1,7-0_1\n7,0,2,7_2,7-1_2\n7,0,3,7_3,7-4_2\n"
-        "7,1,1,7_1,7-0_1\n7,1,2,7_3,7-3_2\n7,1,3,7_2,7-2_2\n"
-    ),
-    "b.run": (
-        "7-0_1 Q0 d1 1 1 x\n7-1_2 Q0 d2 1 2 x\n7-2_2 Q0 d1 1 2 x\n"
-        "7-3_2 Q0 d3 1 2 x\n7-4_2 Q0 d2 1 2 x\n"
-    ),
     "background.run": "T1 Q0 d1 1 9 x\nT1 Q0 d2 2 8 x\nT2 Q0 d2 1 7 x\nT2 Q0 d3 2 6 x\n",
     "scores.csv": "run,topic,measure,value\na,T1,M,0.5\na,T2,M,0.25\nb,T1,M,1\nb,T2,M,0\n",
     "two.csv": (
@@ -243,18 +230,7 @@ COMMANDS = {
         "-o",
         "out",
     ],
-    "permute lines": ["permute", "--topics", "ids.tsv", "--dependencies", "needs.csv", "-o", "out"],
-    "orders": [
-        "score",
-        "orders",
-        "permuted",
-        "--run",
-        "b.run",
-        "--qrels",
-        "asked.txt",
-        "-o",
-        "out",
-    ],
+    "permute lines": ["permute", "--topics", "ids.tsv", "--classes", "classes.csv", "-o", "out"],
     "compare": ["compare", "scores.csv", "--resamples", "9", "-o", "out.csv", "--format", "csv"],
     "compare of others": [
         "compare",
@@ -329,9 +305,7 @@ READ = [
         ("citations", "retrieved.jsonl"),
     ],
     *[("permute", name) for name in ("cast.json", "classes.csv", "asked.txt")],
-    *[("permute lines", name) for name in ("ids.tsv", "needs.csv")],
-    *[("orders", f"permuted/{name}") for name in ("settings.json", "classes.csv", "orders.csv")],
-    *[("orders", name) for name in ("b.run", "asked.txt")],
+    ("permute lines", "ids.tsv"),
     *[
         ("compare", "scores.csv"),
         ("compare of others", "alpha.tsv"),

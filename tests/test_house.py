@@ -7,19 +7,13 @@ import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
-import click
 import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
 import equipoise
-from equipoise import catalogue, declare, options
-from equipoise.measures import gfr, gfrc, gfrc2
-from equipoise_cli.declared import DeclaredCommand
-from equipoise_cli.harvest import harvest
-from equipoise_cli.score import score
+from equipoise import catalogue
 from equipoise_compendium import printed as reporting
 from equipoise_compendium import project
 
@@ -258,72 +252,6 @@ def test_readme_commands_exist() -> None:
         assert f"[testenv:{environment}]" in tox
 
 
-# --- declarations ---------------------------------------------------------------------------------
-
-
-def test_every_option_is_declared_once() -> None:
-    """In options.py, with words of its own; a command takes it from there, and writes none."""
-    assigned = [
-        n for n in ast.parse((LIBRARY / "options.py").read_text()).body if isinstance(n, ast.Assign)
-    ]
-    names = [
-        target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)
-    ]
-    assert len(names) == len(set(names))
-    known = [option for name in names if (option := declare.option_of(getattr(options, name)))]
-    assert len({option.help for option in known}) == len(known)
-    for measure in catalogue.MEASURES:
-        for choice in measure.options:
-            option = declare.option_of(choice.hint)
-            assert option is None or any(option is one for one in known), (
-                f"{measure.path}: {choice.name}"
-            )
-    for name, command in [
-        *score.commands.items(),
-        ("harvest", harvest),
-    ]:
-        assert isinstance(command, DeclaredCommand)
-        taken = [parameter.name for parameter in command.get_params(click.Context(command))]
-        assert len(taken) == len(set(taken)), name
-        own = {parameter.name for parameter in command.params}
-        assert not own & {
-            choice.name for source in command.declared for choice in source.options()
-        }, name
-
-
-def test_one_option_has_one_default() -> None:
-    """But where two measures differ on purpose."""
-    defaults: dict[tuple[str, str], set[str]] = {}
-    for measure in catalogue.MEASURES:
-        for choice in measure.options:
-            if option := declare.option_of(choice.hint):
-                defaults.setdefault((choice.name, option.help), set()).add(choice.default)
-    settled = {
-        "patience",
-        "gains",
-    }  # gfrc: 1250 words, L1 0.5, L2 1; gfrc2: 1000, exponential; as each paper prints it
-    assert {name for (name, _), found in defaults.items() if len(found) > 1} <= settled
-
-
-@pytest.mark.parametrize(
-    ("function", "table"),
-    [
-        (gfrc.turns, gfrc.gfrc),
-        (gfrc.nugget_scores, gfrc.gfrc),
-        (gfrc2.user_clusters, gfrc2.gfrc2),
-        (gfr.gfr_clusters, gfr.gfr_table),
-    ],
-)
-def test_what_shows_how_a_score_arises_has_the_defaults_of_the_score(
-    function: Any, table: Any
-) -> None:
-    defaults = {choice.name: choice.value for choice in declare.options_of(table)}
-    choices = declare.options_of(function)
-    assert len(choices) > 4
-    for choice in choices:
-        assert choice.value is defaults[choice.name] or choice.value == defaults[choice.name]
-
-
 def names_in(path: Path) -> list[str]:
     """Every word of a file outside its docstrings."""
     if path.suffix != ".py":
@@ -338,7 +266,8 @@ def names_in(path: Path) -> list[str]:
 
 def test_every_public_name_is_used_or_in_the_front_door() -> None:
     """Used in the library, a notebook or a command; the tests do not count."""
-    files = [*modules(), *(ROOT / "notebooks").glob("*.ipynb")]
+    scripts = (ROOT / "data").rglob("*.py")
+    files = [*modules(), *scripts, *(ROOT / "notebooks").glob("*.ipynb")]
     words = Counter(word for path in files for word in names_in(path))
     unused = set()
     for path in modules():

@@ -32,10 +32,10 @@ _FRONT_DOOR = {
     "measures.gfr": "gfr_clusters gfr_table",
     "measures.gfrc": "gfrc nugget_scores turns",
     "measures.gfrc2": "gfrc2 user_clusters",
-    "measures.orders": "preference ranking_stability",
     "measures.rank_overlap": "crbo rbo",
     "measures.ranking_bias": "TermGroups awrf count_terms fairr nfairr score_ranking_bias ted"
     " texfair",
+    "permutations.scores": "preference ranking_stability",
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "coverage": "Unseen",
     "errors": "InputError Problem",

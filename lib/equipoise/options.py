@@ -503,22 +503,6 @@ PermutationNumbers = Annotated[
     Field(description="Numbers of permutations of each conversation to try."),
 ]
 Repeats = Annotated[int, Field(ge=1, description="Random samples for each number of permutations.")]
-DrawnOrders = Annotated[
-    int,
-    Field(
-        ge=1,
-        le=10**6,
-        description="Permutations of each conversation besides the original order; all where "
-        "there are fewer.",
-    ),
-]
-Context = Annotated[
-    Literal["history", "previous", "first", "first-and-previous"],
-    Field(
-        description="Utterances that a system gets before the current one; with less than the "
-        "whole history it has fewer inputs to run."
-    ),
-]
 
 
 # --- answers --------------------------------------------------------------------------------------

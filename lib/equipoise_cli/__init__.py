@@ -19,7 +19,7 @@ from equipoise_cli import (
     data,
     harvest,
     new,
-    orders,
+    permute,
     reports,
     score_attribution,  # noqa: F401 - it adds to score
     score_citations,  # noqa: F401 - it adds to score
@@ -120,7 +120,7 @@ _COMMANDS: tuple[click.Command, ...] = (
     *compare.COMMANDS,
     harvest.harvest,
     *new.COMMANDS,
-    orders.permute,
+    permute.permute,
     data.data,
     *reports.COMMANDS,
 )

@@ -199,7 +199,9 @@ def write_summaries(folder: Path) -> None:
     read = manifests()
     table = ledger.table_of(read)
     write_csv(table, folder / "ledger.csv")
-    write_csv(claims.table_of(read), folder / "claims.csv")
+    judged = claims.table_of(read)
+    write_csv(judged, folder / "claims.csv")
+    write_csv(claims.counts(judged), folder / "verdicts.csv")
     (folder / "ledger.md").write_text(ledger.markdown(table), encoding="utf-8")
     template = project.root() / "data" / "findings.md"
     if template.is_file():

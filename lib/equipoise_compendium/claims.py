@@ -462,6 +462,27 @@ def by_sentence(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sentences
 
 
+def counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Count the sentences of the papers by paper, by what they rest on, and by verdict.
+
+    ``table`` is that of `table_of`. Columns ``paper, basis, verdict, sentences``; a paper, basis or
+    verdict ``all`` is over all of them, and counts a sentence once that was judged on both.
+    """
+    rows = by_sentence(table.to_dict("records"))
+    sentences = pd.DataFrame(rows, columns=["paper", "quote", "basis", "verdict"])
+    counted = []
+    for paper in [*sentences["paper"].unique(), "all"]:
+        of_paper = sentences if paper == "all" else sentences[sentences["paper"] == paper]
+        for basis in [*BASES, "all"]:
+            of_basis = of_paper if basis == "all" else of_paper[of_paper["basis"] == basis]
+            distinct = of_basis.drop_duplicates(["paper", "quote"])
+            if basis != "all":
+                for name in VERDICTS:
+                    counted.append((paper, basis, name, int((distinct["verdict"] == name).sum())))
+            counted.append((paper, basis, "all", len(distinct)))
+    return pd.DataFrame(counted, columns=["paper", "basis", "verdict", "sentences"])
+
+
 # --- claims as text -------------------------------------------------------------------------------
 
 

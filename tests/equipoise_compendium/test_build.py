@@ -45,6 +45,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
         "claims.csv",
         "ledger.csv",
         "ledger.md",
+        "verdicts.csv",
     }
     # again, and after a failure: the same bytes, without a name of this machine
     assert outcomes("example")["example"].state == "built"

@@ -390,6 +390,19 @@ def test_holm_over_a_paper_is_that_of_statsmodels() -> None:
     assert contradicted
 
 
+def test_sentences_are_counted_as_the_claims_say() -> None:
+    """Counted here from the claims by sets, not by the library."""
+    table = pd.read_csv(project.root() / "reports" / "verdicts.csv")
+    counted = table.set_index(["paper", "basis", "verdict"])["sentences"]
+    findings = CLAIMS[CLAIMS["kind"] == "finding"]
+    assert counted["all", "all", "all"] == len(findings.drop_duplicates(["paper", "quote"]))
+    for basis, rows in findings.groupby("basis"):
+        against = rows[rows["verdict"] == "contradicted"]
+        quotes = set(zip(against["paper"], against["quote"], strict=True))
+        assert counted["all", basis, "contradicted"] == len(quotes)
+        assert counted["all", basis, "all"] == len(rows.drop_duplicates(["paper", "quote"]))
+
+
 def test_where_stand_ins_disagree_nothing_is_decided() -> None:
     above, below = Evidence("r here", 0.84, 0.78, 0.9, 96), Evidence("r there", 0.6, 0.58, 0.63, 9)
     together = claims.of_all([above, below])

@@ -20,19 +20,17 @@ def _style() -> Iterator[None]:
     plt.close("all")
 
 
-def test_a_legend_shows_the_markers_on_a_desk_and_on_a_phone() -> None:
+def test_a_legend_shows_the_markers() -> None:
     table = pd.DataFrame({"group": ["a", "b"], "k": [2, 5], "value": [1.0, 2.0]})
     table = table.assign(low=[0.0, np.nan], high=[2.0, np.nan])
     figure, ax = plt.subplots(figsize=(6, 3))
     figures.values_over(ax, table, "k", "CAS, points")
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center")
-    for lay_out in (lambda _: None, plots.narrow):
-        lay_out(figure)
-        markers = []
-        for handle in figure.legends[0].legend_handles:
-            assert isinstance(handle, Line2D)
-            markers.append(handle.get_marker())
-        assert markers == list(plots.MARKERS[:2])
+    markers = []
+    for handle in figure.legends[0].legend_handles:
+        assert isinstance(handle, Line2D)
+        markers.append(handle.get_marker())
+    assert markers == list(plots.MARKERS[:2])
     bars = [bar for bar in ax.collections if isinstance(bar, LineCollection)]
     assert [len(bar.get_segments()) for bar in bars] == [1, 1]
 

@@ -94,9 +94,7 @@ def test_a_figure_says_the_finding_and_n_and_no_names_overlap(
     assert figure is not None
     assert figure.get_suptitle() == "A finding"
     assert ax.get_title(loc="left") == "SGD, n = 1,234 samples"
-    for lay_out in (lambda _: None, plots.narrow):
-        lay_out(figure)
-        figure.draw_without_rendering()
-        boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
-        assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(boxes))
+    figure.draw_without_rendering()
+    boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
+    assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(boxes))
     assert not any(getattr(text, "arrow_patch", None) for text in ax.texts)

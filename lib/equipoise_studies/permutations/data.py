@@ -1,93 +1,102 @@
-"""The facts of CAsT 2019 and 2020 that the notebook starts from, as tables and conversations.
+"""The derived data of CAsT 2019 and 2020 that the notebooks start from, as tables.
 
-A text is a bag of term numbers here, such as "0714 3624"; `equipoise_studies.permutations.facts`
-says how it was made. A tokeniser that splits at blanks makes the collection and the queries of it.
+A text is a bag of term numbers here, such as "0714 3624"; ``data/facts/permutations`` says how it
+was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Literal
 
 import pandas as pd
 
-from equipoise.orders.conversations import Conversation
-from equipoise_compendium import facts
-from equipoise_studies.systems.lexical import Collection
-
-_STUDY = "permutations"
+from equipoise.permutations.structures import Structure, class_structures
+from equipoise_compendium import project
+from equipoise_studies.permutations.systems import Collection, Conversation
 
 
-def read_utterances() -> pd.DataFrame:
-    """Judged utterances of CAsT 2019, for `conversations`, in the order of topics and turns.
+def _read(name: str) -> pd.DataFrame:
+    """A table of derived data; in CSV every column is text."""
+    path = project.data("facts", "permutations", name)
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
 
-    Columns query, topic, turn, class, proposed class, words, text (a bag), anaphoric, phrase (the
-    bag of what a later pronoun refers to).
+
+def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
+    """Judged utterances in their original order.
+
+    Columns query, topic, turn, class, terms (a bag); for 2019 also proposed class, anaphoric and
+    phrase (the bag of what a later pronoun refers to).
     """
-    table = facts.read(_STUDY, "utterances.csv", {"turn": int, "words": int, "anaphoric": int})
-    return table.rename(columns={"terms": "text"}).astype({"anaphoric": bool})
+    table = _read("utterances.csv" if year == 2019 else "utterances_2020.csv")
+    table = table.astype({"turn": int})
+    if "anaphoric" in table:
+        table["anaphoric"] = table["anaphoric"] == "1"
+    return table
 
 
-def read_passages() -> pd.DataFrame:
-    """Passages of CAsT 2019: columns document, source, words, terms (a bag)."""
-    return facts.read(_STUDY, "passages.parquet")
+def read_collection(year: Literal[2019, 2020] = 2019) -> Collection:
+    """The passages whose text is public."""
+    passages = _read("passages.parquet" if year == 2019 else "passages_2020.parquet")
+    return Collection.from_texts(dict(zip(passages["document"], passages["terms"], strict=True)))
 
 
-def read_qrels() -> pd.DataFrame:
-    """Judgements of CAsT 2019: columns query, document, grade."""
-    return _qrels("qrels.parquet")
-
-
-def read_utterances_2020() -> pd.DataFrame:
-    """Judged utterances of CAsT 2020: columns query, topic, turn, class (by the rule), text."""
-    table = facts.read(_STUDY, "utterances_2020.csv", {"turn": int})
-    return table.rename(columns={"terms": "text"})
-
-
-def read_passages_2020() -> pd.DataFrame:
-    """Passages of CAsT 2020: columns document, terms (a bag)."""
-    return facts.read(_STUDY, "passages_2020.parquet")
-
-
-def read_qrels_2020() -> pd.DataFrame:
-    """Judgements of CAsT 2020: columns query, document, grade."""
-    return _qrels("qrels_2020.parquet")
-
-
-def _qrels(name: str) -> pd.DataFrame:
-    return facts.read(_STUDY, name).astype({"grade": int})
+def read_qrels(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
+    """Judgements: columns query, document, grade."""
+    return _read("qrels.parquet" if year == 2019 else "qrels_2020.parquet").astype({"grade": int})
 
 
 def read_rewritings() -> pd.DataFrame:
-    """Rewritten utterances of CAsT 2019 as bags: a row a query, a column a rewriter."""
-    table = facts.read(_STUDY, "rewritings.csv")
-    return table.pivot_table(
+    """Rewritten utterances of CAsT 2019 as bags: one row per query, one column per rewriter."""
+    return _read("rewritings.csv").pivot_table(
         index="query", columns="rewriter", values="terms", aggfunc="first", sort=False
     )
 
 
-def with_rewrites(scripts: Sequence[Conversation]) -> list[Conversation]:
-    """The conversations with what the recorded language model made of their utterances."""
-    table = facts.read(_STUDY, "model_rewrites.csv")
-    rewritten = table.set_index(["query", "before"])["terms"].to_dict()
-    rewritten_scripts = []
-    for script in scripts:
-        number = {query: place for place, query in enumerate(script.queries)}
-        rewrites = {}
-        for (query, before), terms in rewritten.items():
-            if query in number:
-                rewrites[number[before], number[query]] = terms
-        rewritten_scripts.append(replace(script, rewrites=rewrites))
-    return rewritten_scripts
+def conversations(
+    utterances: pd.DataFrame, structures: Mapping[str, Structure] | None = None
+) -> list[Conversation]:
+    """Conversations, in the order of first appearance, from a table of judged utterances.
+
+    ``structures``: valid permutations by topic; by default those of the classes.
+    """
+    if structures is None:
+        structures = class_structures(utterances)
+    rewrites = _read("model_rewrites.csv").set_index("query")
+    scripted = []
+    for topic, turns in utterances.groupby("topic", sort=False):
+        ordered = turns.sort_values("turn", kind="stable")
+        queries = ordered["query"].tolist()
+        rewrites_of_topic = {}
+        for row in rewrites[rewrites.index.isin(queries)].itertuples():
+            pair = queries.index(row.before), queries.index(row.Index)
+            rewrites_of_topic[pair] = row.terms
+        antecedents = {}
+        if "phrase" in ordered:
+            antecedents["phrases"] = tuple(ordered["phrase"])
+            antecedents["anaphoric"] = tuple(ordered["anaphoric"])
+        scripted.append(
+            Conversation(
+                topic=str(topic),
+                queries=tuple(queries),
+                texts=tuple(ordered["terms"]),
+                structure=structures[str(topic)],
+                rewrites=rewrites_of_topic,
+                **antecedents,
+            )
+        )
+    return scripted
 
 
 def read_rankings(count: int) -> pd.DataFrame:
     """The first of the public rankings of the full collection.
 
-    Columns run, query, rank, document, score. A document that is not relevant has lost its id, and
-    is called by its rank instead.
+    Columns run, query, rank, document, score. The id of a document that is not relevant was not
+    kept: its rank replaces it.
     """
-    table = facts.read(_STUDY, "rankings.parquet")
+    table = _read("rankings.parquet")
     runs = table["run"].unique()[:count]
     return _with_documents(table[table["run"].isin(runs)].reset_index(drop=True))
 
@@ -95,15 +104,11 @@ def read_rankings(count: int) -> pd.DataFrame:
 def read_whole_collection(depth: int = 10) -> pd.DataFrame:
     """The first ranks of 16 systems on the full collection, documents as in `read_rankings`.
 
-    Columns run, query, rank, document, judged, score. Raises ValueError where ``depth`` is more
-    than the ranks that are kept.
+    Columns run, query, rank, document, judged, score.
     """
-    table = facts.read(_STUDY, "whole_collection.parquet")
+    table = _read("whole_collection.parquet")
     if depth > table["rank"].max():
-        raise ValueError(
-            f"data/facts/{_STUDY}/whole_collection.parquet keeps {table['rank'].max()} ranks of a "
-            f"system, and {depth} are asked for: take a lower cut-off"
-        )
+        raise ValueError(f"the cut-off must be at most {table['rank'].max()} here, got {depth}")
     return _with_documents(table[table["rank"] <= depth].reset_index(drop=True))
 
 
@@ -113,9 +118,3 @@ def _with_documents(table: pd.DataFrame) -> pd.DataFrame:
         table["document"] != "", "not relevant, rank " + rank.astype(str)
     )
     return table.assign(score=-rank.astype(float))
-
-
-def collection_of(passages: pd.DataFrame) -> Collection:
-    """The collection of passages whose terms are bags."""
-    terms = dict(zip(passages["document"], passages["terms"], strict=True))
-    return Collection.from_texts(terms, tokenise=str.split)

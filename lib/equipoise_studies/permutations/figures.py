@@ -5,53 +5,39 @@ The style is that of `equipoise_compendium.plots`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from equipoise.orders.class_structures import ClassStructure
-from equipoise.orders.conversations import Conversation
-from equipoise_compendium.plots import COLOURS, GREY, look
-from equipoise_studies.plots.orders import SCRIPT_MARK
+from equipoise.permutations.scores import ORIGINAL
+from equipoise_compendium.plots import COLOURS, literal, look
 
 _CLASS_COLOURS = {"SE": "#A6D0EE", "FT": "#F5CE7A", "PT": "#8FD6BC"}  # light, for black letters
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
-_ALL_ORDERS: dict[str, Any] = {"color": "#9CC9E8", "lw": 14}
-_SAMPLED_ORDERS: dict[str, Any] = {"color": "#3C444C", "lw": 3}
+_ALL: dict[str, Any] = {"color": "#9CC9E8", "lw": 14}
+_SAMPLED: dict[str, Any] = {"color": "#3C444C", "lw": 3}
+_ORIGINAL_MARK: dict[str, Any] = {
+    "marker": "D",
+    "color": "#F0C808",
+    "markeredgecolor": "black",
+    "markeredgewidth": 0.8,
+    "linestyle": "none",
+}
 
 
-def utterance_blocks(table: pd.DataFrame, scripts: Sequence[Conversation]) -> pd.DataFrame:
-    """Block of every utterance of conversations with a class structure: what the figure draws.
+def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Series) -> Axes:
+    """Draw the blocks of conversations: one row each, one tile per utterance.
 
-    ``table``: what the conversations were made from. Returns columns topic, turn, class, block, the
-    utterances in the order of their blocks; block 0 opens the conversation.
-    """
-    rows = []
-    for script in scripts:
-        structure = script.structure
-        if not isinstance(structure, ClassStructure):
-            kind = type(structure).__name__
-            raise TypeError(f"topic {script.topic} has a {kind}, which has no blocks")
-        for number, block in enumerate(structure.blocks):
-            for utterance in block:
-                rows.append((script.topic, script.queries[utterance], number))
-    blocks = pd.DataFrame(rows, columns=["topic", "query", "block"])
-    blocks = blocks.merge(table[["query", "turn", "class"]], on="query")
-    return blocks[["topic", "turn", "class", "block"]]
-
-
-def conversation_structures(
-    ax: Axes, utterances: pd.DataFrame, counts: pd.Series, *, classes: bool = True
-) -> Axes:
-    """Draw the blocks of conversations: a row each, a tile an utterance, and their valid orders.
-
-    ``utterances``: of `utterance_blocks`. ``counts``: number of valid orders by topic. ``classes``:
-    whether tiles name them, where there is room; their colours do in any case.
+    ``utterances``: columns topic, turn, class, block, in the order of the blocks. ``counts``:
+    number of valid permutations by topic.
     """
     rows, topics = pd.factorize(utterances["topic"])
     # a gap before each block
@@ -60,12 +46,12 @@ def conversation_structures(
     for row, left, turn, utterance_class in tiles:
         colour = _CLASS_COLOURS[utterance_class]
         ax.add_patch(Rectangle((left, row - 0.4), 1, 0.8, facecolor=colour, edgecolor="white"))
-        label = f"{turn} {utterance_class}" if classes else turn
+        label = f"{turn} {utterance_class}"
         ax.text(left + 0.5, row, label, ha="center", va="center", fontsize=9)
     right = lefts.max() + 1.45
     for row, topic in enumerate(topics):
         ax.text(right + 1.8, row, f"{counts[topic]:,}", ha="right", va="center", fontsize=9)
-    ax.text(right + 1.8, -0.9, "orders", ha="right", va="center", fontsize=9)
+    ax.text(right + 1.8, -0.9, "permutations", ha="right", va="center", fontsize=9)
     ax.set(xlim=(-0.3, right + 2), ylim=(len(topics) - 0.4, -1.4), xticks=[], ylabel="Conversation")
     ax.set_yticks(range(len(topics)), topics)
     ax.grid(visible=False)
@@ -73,42 +59,115 @@ def conversation_structures(
     handles = []
     for name, colour in _CLASS_COLOURS.items():
         handles.append(Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}"))
-    columns = len(handles) if classes else 1
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=columns)
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=3)
     return ax
 
 
-def exact_ranges(ax: Axes, table: pd.DataFrame, script: pd.Series, measure: str = "nDCG@3") -> Axes:
-    """Draw what sampling sees of each system beside what is exactly so over all valid orders.
+def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG@3") -> Axes:
+    """Draw each conversation's score over its permutations: quartiles and extremes (Figure 1).
 
-    ``table``: of `sampling_error`. ``script``: score in the order of the script, by system.
+    Conversations are sorted by their median. A diamond marks the original order.
+
+    ``spread``: of `conversation_spread`.
+    """
+    medians = spread.groupby("topic", sort=False)["value"].median().sort_values(kind="stable")
+    is_original = spread["permutation"] == ORIGINAL
+    original = spread[is_original].set_index("topic")["value"].loc[medians.index]
+    samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in original.index]
+    line = {"color": COLOURS[0]}
+    ax.boxplot(
+        samples,
+        tick_labels=list(map(literal, original.index)),
+        whis=(0, 100),
+        widths=0.6,
+        patch_artist=True,
+        boxprops={"facecolor": (COLOURS[0], 0.3), "edgecolor": COLOURS[0]},
+        whiskerprops=line,
+        capprops=line,
+        medianprops={"color": "black"},
+    )
+    places = range(1, len(original) + 1)
+    ax.plot(places, original, label="original order", zorder=5, **_ORIGINAL_MARK)
+    ax.set(xlabel="Conversation", ylabel=f"Mean {measure} over systems")
+    ax.legend()
+    return ax
+
+
+def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) -> None:
+    """Draw on what percentage of the permutations the row's system beats the column's.
+
+    One panel per conversation; blue where it wins more than half, red where less. Each pair is
+    drawn once: the remainder to 100 are the column's permutations and the ties.
+
+    ``table``: of `preference`. ``runs``: systems, in the order of the rows and columns.
+    """
+    names = list(map(literal, runs))
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
+    for ax, (topic, of_topic) in zip(axes, table.groupby("topic", sort=False), strict=True):
+        wins = of_topic.pivot_table(index="a", columns="b", values="wins")
+        percentages = wins.reindex(index=runs, columns=runs).to_numpy(dtype=np.float64) * 100
+        percentages[np.triu_indices(len(runs))] = np.nan
+        shown = np.ma.masked_invalid(percentages[:, :-1])
+        ax.imshow(shown, cmap="RdBu", vmin=0, vmax=100, aspect="auto")
+        for row, column in np.argwhere(np.isfinite(percentages)):
+            percentage = percentages[row, column]
+            # The ends of the scale are too dark for black letters.
+            colour = "white" if abs(percentage - 50) > 32 else "black"
+            ax.text(column, row, f"{percentage:.0f}", color=colour, **style)
+        ax.set_title(f"Conversation {literal(topic)}", fontsize=10)
+        ax.set_xticks(range(len(runs) - 1), names[:-1], rotation=45, ha="right", fontsize=8.5)
+        ax.set_yticks(range(1, len(runs)), names[1:], fontsize=8.5)
+        ax.set_ylim(len(runs) - 0.5, 0.5)
+        ax.grid(visible=False)
+
+
+def preference_panels(
+    table: pd.DataFrame, runs: Sequence[str], count: int, rng: np.random.Generator
+) -> Figure:
+    """Draw Figure 2 for some conversations, drawn at random, four in a row."""
+    topics = table["topic"].unique()
+    drawn = rng.choice(len(topics), min(count, len(topics)), replace=False)
+    topics_shown = topics[np.sort(drawn)]
+    n_rows = math.ceil(len(topics_shown) / 4)
+    figure, axes = plt.subplots(n_rows, 4, figsize=(13, 3 * n_rows), squeeze=False)
+    panels = axes.ravel()
+    for ax in panels[len(topics_shown) :]:
+        ax.set_axis_off()
+    rows_shown = table[table["topic"].isin(topics_shown)]
+    preferences(list(panels[: len(topics_shown)]), rows_shown, runs)
+    return figure
+
+
+def exact_ranges(
+    ax: Axes, table: pd.DataFrame, original: pd.Series, measure: str = "nDCG@3"
+) -> Axes:
+    """Draw each system's range over sampled permutations next to the range over all valid ones.
+
+    ``table``: of `sampling_error`. ``original``: score in the original order, by system.
     """
     place = np.arange(len(table))[::-1]
-    ax.hlines(place, table["minimum"], table["maximum"], **_ALL_ORDERS)
-    ax.hlines(place, table["sampled minimum"], table["sampled maximum"], **_SAMPLED_ORDERS)
+    ax.hlines(place, table["minimum"], table["maximum"], **_ALL)
+    ax.hlines(place, table["sampled minimum"], table["sampled maximum"], **_SAMPLED)
     ax.plot(table["mean"], place, "|", color="black", markersize=17, markeredgewidth=1.6)
-    ax.plot(script[table["run"]], place, zorder=5, markersize=6, **SCRIPT_MARK)
+    ax.plot(original[table["run"]], place, zorder=5, markersize=6, **_ORIGINAL_MARK)
     ax.set_yticks(place, table["run"])
     ax.set(xlabel=f"Mean {measure} over conversations", ylim=(-0.7, len(table) - 0.3))
     handles = [
-        Line2D([], [], label="all orders, lowest to highest", **_ALL_ORDERS),
-        Line2D([], [], label="sampled orders, lowest to highest", **_SAMPLED_ORDERS),
+        Line2D([], [], label="all permutations, lowest to highest", **_ALL),
+        Line2D([], [], label="sampled permutations, lowest to highest", **_SAMPLED),
         Line2D(
             [], [], color="black", marker="|", markersize=11, linestyle="none", label="exact mean"
         ),
-        Line2D([], [], label="order of the script", **SCRIPT_MARK),
+        Line2D([], [], label="original order", **_ORIGINAL_MARK),
     ]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
     return ax
 
 
-def sample_size(
-    axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFrame
-) -> Sequence[Axes]:
+def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFrame) -> None:
     """Draw how many permutations a ranking needs: agreement with the exact one, standard errors.
 
-    ``stability``: of `equipoise.measures.orders.ranking_stability`. ``errors``: of
-    `standard_errors`.
+    ``stability``: of `ranking_stability`. ``errors``: of `standard_errors`.
     """
     agreement_ax, error_ax = axes
     sizes = stability["permutations"]
@@ -145,34 +204,3 @@ def sample_size(
     error_ax.legend()
     for ax in axes:
         ax.xaxis.set_major_formatter("{x:g}")
-    return axes
-
-
-def dependence(ax: Axes, correlations: pd.DataFrame, first: str, second: str) -> Axes:
-    """Draw how two measures go together: a dot a conversation, a row a system, a stroke the median.
-
-    ``correlations``: columns run, correlation. ``first``, ``second``: names of the two measures,
-    for the axis.
-    """
-    runs = list(dict.fromkeys(correlations["run"]))[::-1]
-    for row, run in enumerate(runs):
-        of_run = correlations.loc[correlations["run"] == run, "correlation"]
-        values = np.sort(of_run.dropna().to_numpy())
-        # up and down by turns, so that equal values do not hide one another
-        offsets = np.resize([0.0, 0.14, -0.14, 0.07, -0.07], len(values))
-        ax.plot(
-            values,
-            row + offsets,
-            "o",
-            color=COLOURS[0],
-            markerfacecolor=(COLOURS[0], 0.4),
-            markersize=5,
-        )
-        ax.plot(np.median(values), row, "|", color="black", markersize=22, markeredgewidth=1.6)
-    ax.axvline(0, color=GREY, lw=0.8)
-    ax.set_yticks(range(len(runs)), runs)
-    ax.set(
-        xlim=(-1.03, 1.03),
-        xlabel=f"Rank correlation of {first} and {second} over the orders of a conversation",
-    )
-    return ax

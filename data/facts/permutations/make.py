@@ -1,0 +1,383 @@
+"""Make the derived data of the permutation study from the upstream files of CAsT 2019 and 2020.
+
+    python data/facts/permutations/make.py [--output FOLDER]
+
+Upstream files come from the folder in EQUIPOISE_MIRROR, the cache, or the URLs of
+data/registry.tsv. Without --output the tables next to this script are replaced.
+
+No text is among the tables. A text is a *bag* instead: the numbers of its terms, ascending, each as
+often as it occurs. A term's number is its place in the sorted vocabulary of the passages of its
+year. The numbers have the same number of digits, so that they sort as the terms do: feedback breaks
+ties of terms by their alphabetical order.
+"""
+
+import argparse
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import Stemmer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from equipoise.loaders.trec import read_qrels, read_run
+from equipoise.permutations.structures import class_structures
+from equipoise_compendium import facts, project, registry
+
+OUTPUTS = ("outputs", "permutations")
+
+# Public BERT rankings of the full collection, by how the utterances were rewritten.
+REWRITING_RUNS = (
+    "run_raw",
+    "run_oracle",
+    "run_cv",
+    "run_self_learn",
+    "run_self_learn_cv",
+    "rule_based",
+    "run_rule_based_cv",
+)
+
+# Systems of DECAF on the full collection by the number of their experiment: how utterances were
+# rewritten (CR: by coreference, T5: by a trained model, manual: by hand), the first ranker (FLC:
+# the first, last and current utterance make the query), and after ">" a second one.
+WHOLE_COLLECTION_RUNS = {
+    1: "BM25",
+    2: "CR + BM25",
+    3: "T5 + BM25",
+    4: "BM25 FLC",
+    5: "T5 + BM25 FLC",
+    6: "BM25 > BERT",
+    7: "T5 + BM25 > BERT",
+    8: "BM25 FLC > BERT",
+    9: "T5 + BM25 FLC > BERT",
+    10: "T5 + BERT",
+    11: "SPLADE",
+    12: "T5 + SPLADE",
+    13: "manual + BM25",
+    14: "manual + BM25 > BERT",
+    15: "manual + BERT",
+    16: "manual + SPLADE",
+}
+WHOLE_COLLECTION_DEPTH = 10  # the study looks at three ranks
+
+# Rewrites of CAsT 2019 in the original order, by who made them.
+REWRITERS = {
+    "QuReTeC": "5_QuReTeC_Q.tsv",
+    "Transformer++": "2_Transformer_Plus_Plus_Q.tsv",
+    "Self-learn": "3_Self_learn_Q.tsv",
+    "Rule-based": "4_Rule_based_Q.tsv",
+    "people": "10_Human.tsv",
+}
+THIRD_PERSON = {
+    "it", "its", "they", "them", "their", "theirs", "he", "him", "his", "she", "her", "hers",
+}  # fmt: skip
+STEMMER = Stemmer.Stemmer("porter")
+
+# --- texts and bags -------------------------------------------------------------------------------
+
+
+def english_terms(text: str) -> list[str]:
+    """Split an English text: lower-cased letters and digits, no stop words, Porter-stemmed.
+
+    Stop words (here scikit-learn's list) and Porter's stemmer are also what Terrier, the engine of
+    the permutations study, applies by default; its list is another.
+    """
+    words = re.findall(r"[^\W_]+", text.lower())
+    stems = STEMMER.stemWords([word for word in words if word not in ENGLISH_STOP_WORDS])
+    return [stem for stem in stems if stem]  # of a lone s nothing remains
+
+
+def bags(passages: pd.Series, texts: pd.Series) -> pd.Series:
+    """Bag of each text: the numbers of those of its terms that some passage has."""
+    vocabulary = sorted({term for passage in passages for term in english_terms(passage)})
+    digits = len(str(len(vocabulary)))
+    number_of = {term: f"{number:0{digits}d}" for number, term in enumerate(vocabulary)}
+    return texts.map(
+        lambda text: " ".join(sorted(number_of[t] for t in english_terms(text) if t in number_of))
+    )
+
+
+def word_counts(texts: pd.Series) -> pd.Series:
+    """Count the words of each text, between white space."""
+    return texts.str.split().str.len()
+
+
+# --- upstream files -------------------------------------------------------------------------------
+
+
+def utterances_of(file: str) -> pd.DataFrame:
+    """Read the topics of a track: columns query, topic, turn (from 1), text."""
+    rows = []
+    for topic in json.loads(registry.fetch("cast19", file).read_text(encoding="utf-8")):
+        for turn, content in enumerate(topic["turn"], start=1):
+            query = f"{topic['number']}_{content['number']}"
+            rows.append((query, str(topic["number"]), turn, content["raw_utterance"].strip()))
+    return pd.DataFrame(rows, columns=["query", "topic", "turn", "text"])
+
+
+def fields_of(path: Path) -> list[list[str]]:
+    """Read lines of fields that tabs separate."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [[field.strip() for field in line.split("\t")] for line in lines if line.strip()]
+
+
+def judgements(file: str) -> pd.DataFrame:
+    """Read judgements: columns query, document, grade (0 to 4)."""
+    table = read_qrels(registry.fetch("cast19", file))
+    return table.rename(columns={"topic": "query", "level": "grade"})
+
+
+def judged_2019() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the judged utterances of CAsT 2019 with the classes by people, and the judgements."""
+    utterances = utterances_of("2019/data/evaluation/evaluation_topics_v1.0.json")
+    classes = fields_of(registry.fetch("mele_classes", "data/datasets/test_set.tsv"))
+    qrels = judgements("2019/data/2019qrels.txt")
+    table = utterances[utterances["query"].isin(qrels["query"])]
+    class_of = {query: utterance_class for query, _, utterance_class in classes}
+    return table.assign(**{"class": table["query"].map(class_of)}), qrels
+
+
+def judged_2020() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the judged utterances of CAsT 2020 with proposed classes, and the judgements."""
+    utterances = utterances_of("2020/2020_manual_evaluation_topics_v1.0.json")
+    qrels = judgements("2020/2020qrels.txt")
+    rewritten = rewritten_texts(2020, "11_Human.tsv")
+    utterances["class"] = proposed_classes(utterances, rewritten)
+    return utterances[utterances["query"].isin(qrels["query"])], qrels
+
+
+def rewritten_texts(year: int, file: str) -> pd.Series:
+    """Read rewritten utterances by query."""
+    path = registry.fetch("cast_rewrites", f"rewrites/{year}/{file}")
+    table = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, dtype=str, keep_default_na=False)
+    return table.set_index("id")["query"]
+
+
+def resolved_texts() -> pd.Series:
+    """Read the utterances of CAsT 2019 by query, their references resolved by hand."""
+    file = "2019/data/evaluation/evaluation_topics_annotated_resolved_v1.0.tsv"
+    return pd.Series(dict(fields_of(registry.fetch("cast19", file))))
+
+
+def passages_2019() -> pd.DataFrame:
+    """Read passages, the annotated spans of each joined: columns document, text, source."""
+    spans: dict[str, list[str]] = {}
+    _, *lines = fields_of(registry.fetch("case_saac", "dataset/cast/cast.support"))
+    for _, _, passage, *texts in lines:
+        known = spans.setdefault(passage, [])
+        # several annotators mark the same span
+        known.extend(text for text in dict.fromkeys(texts) if text and text not in known)
+    table = pd.DataFrame({"document": spans.keys(), "text": map(" ".join, spans.values())})
+    return table.assign(source=table["document"].str.partition("_")[0])
+
+
+def passages_2020() -> pd.DataFrame:
+    """Read the passages of the CAsT-snippets annotation: columns document, text."""
+    columns = {"Input.passage_id": "document", "Input.passage": "text"}
+    parts = []
+    for group in "ABCDE":
+        for batch in range(1, 6):
+            file = f"group-{group}_batch-{batch}_paragraph_regular.csv"
+            path = registry.fetch("castsnippets", f"data/large_scale/all/2020/{file}")
+            parts.append(pd.read_csv(path, usecols=[*columns], dtype=str, keep_default_na=False))
+    return pd.concat(parts).rename(columns=columns).drop_duplicates("document")
+
+
+def recorded(name: str) -> list[dict]:
+    """Read cached model outputs, without the settings on the first line."""
+    lines = project.data(*OUTPUTS, name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines[1:]]
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def proposed_classes(utterances: pd.DataFrame, rewritten: pd.Series) -> pd.Series:
+    """Class of every utterance, by the terms that people added when they rewrote it.
+
+    No added term: SE. Only terms of the first utterance of the conversation: FT. Others: PT. The
+    first utterance is SE.
+    """
+    classes = {}
+    for _, turns in utterances.sort_values("turn", kind="stable").groupby("topic", sort=False):
+        queries, texts = turns["query"].tolist(), turns["text"].tolist()
+        first_terms = set(english_terms(f"{texts[0]} {rewritten[queries[0]]}"))
+        classes[queries[0]] = "SE"
+        for query, text in zip(queries[1:], texts[1:], strict=True):
+            added_terms = set(english_terms(rewritten[query])) - set(english_terms(text))
+            if not added_terms:
+                classes[query] = "SE"
+            else:
+                classes[query] = "FT" if added_terms <= first_terms else "PT"
+    return utterances["query"].map(classes)
+
+
+def antecedent(text: str, line: dict) -> tuple[str, bool]:
+    """Find the phrase that a later pronoun could refer to, "" for none, and pronouns.
+
+    A pronoun of the third person refers to the last noun phrase, headed by a noun, of the nearest
+    earlier utterance that has one, and no such pronoun. The rule ignores number and gender.
+    """
+    last_phrase = ""
+    for start, end, head in line["phrases"]:
+        if head in ("NOUN", "PROPN"):
+            last_phrase = text[start:end]
+    pronouns = {text[start:end].lower() for start, end in line["pronouns"]}
+    return last_phrase, not pronouns.isdisjoint(THIRD_PERSON)
+
+
+def deciding(qrels: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
+    """Keep judgements above 0, and those of the passages with text.
+
+    All other documents are judged 0 and cannot be retrieved: they change neither an ideal ranking
+    nor the share of a ranking that is judged.
+    """
+    decides = (qrels["grade"] > 0) | qrels["document"].isin(passages["document"])
+    table = qrels[decides].sort_values(["query", "document"])
+    return table.astype({"grade": np.int8})[["query", "document", "grade"]]
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def make_utterances() -> pd.DataFrame:
+    """List the judged utterances of CAsT 2019, with what a later pronoun would refer to."""
+    judged, _ = judged_2019()
+    passages = passages_2019()["text"]
+    line_of = {line["query"]: line for line in recorded("noun_phrases.jsonl")}
+    pairs = zip(judged["query"], judged["text"], strict=True)
+    antecedents = [antecedent(text, line_of[query]) for query, text in pairs]
+    phrases = pd.Series([phrase for phrase, _ in antecedents], judged.index)
+    table = judged[["query", "topic", "turn", "class"]].copy()
+    table["proposed class"] = proposed_classes(judged, resolved_texts())
+    table["words"] = word_counts(judged["text"])
+    table["terms"] = bags(passages, judged["text"])
+    table["anaphoric"] = [int(has_pronoun) for _, has_pronoun in antecedents]
+    # A later pronoun refers to a phrase also where no passage has a term of it.
+    terms = bags(passages, phrases)
+    table["phrase"] = terms.mask((terms == "") & (phrases != ""), "-")
+    return table
+
+
+def make_passages() -> pd.DataFrame:
+    """List the passages of CAsT 2019 with text."""
+    passages = passages_2019().sort_values("document")
+    table = passages[["document", "source"]].copy()
+    table["words"] = word_counts(passages["text"]).astype(np.int32)
+    table["terms"] = bags(passages["text"], passages["text"])
+    return table
+
+
+def make_qrels() -> pd.DataFrame:
+    """List the judgements of CAsT 2019 that a score depends on."""
+    _, qrels = judged_2019()
+    return deciding(qrels, passages_2019())
+
+
+def make_rewritings() -> pd.DataFrame:
+    """List what people and public rewriters made of the utterances of CAsT 2019."""
+    judged, _ = judged_2019()
+    passages = passages_2019()["text"]
+    texts_by_rewriter = {name: rewritten_texts(2019, file) for name, file in REWRITERS.items()}
+    texts_by_rewriter["by hand"] = resolved_texts()
+    parts = []
+    for rewriter, texts in texts_by_rewriter.items():
+        terms = bags(passages, texts.loc[judged["query"]]).to_numpy()
+        parts.append(pd.DataFrame({"rewriter": rewriter, "query": judged["query"], "terms": terms}))
+    return pd.concat(parts)
+
+
+def make_model_rewrites() -> pd.DataFrame:
+    """List what the recorded language model made of each utterance after each other one."""
+    judged, _ = judged_2019()
+    text_of = {(line["query"], line["before"]): line for line in recorded("rewrites.jsonl")}
+    rows = []
+    for topic, structure in class_structures(judged).items():
+        queries = judged.loc[judged["topic"] == topic, "query"].tolist()
+        for before, current in zip(*np.nonzero(structure.adjacency()), strict=True):
+            pair = queries[current], queries[before]
+            rows.append((*pair, text_of[pair]["rewrite"]))
+    table = pd.DataFrame(rows, columns=["query", "before", "text"])
+    table["terms"] = bags(passages_2019()["text"], table["text"])
+    return table.drop(columns="text")
+
+
+def ranks(name: str, path: Path, judged: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    """List the ranks of the judged turns: the document where relevant, whether it is judged."""
+    # Equal scores by document id, descending, scores in single precision: as trec_eval ranks.
+    run = read_run(path, order=None).rename(columns={"topic": "query"})
+    run = run[run["query"].isin(judged["query"])].astype({"score": np.float32})
+    run = run.sort_values(["query", "score", "document"], ascending=[True, False, False])
+    run["rank"] = (run.groupby("query").cumcount() + 1).astype(np.int16)
+    run = run.merge(qrels, how="left", on=["query", "document"])
+    run["judged"] = run["grade"].notna()
+    run["document"] = run["document"].where(run["grade"] > 0, "")
+    return run.assign(run=name)
+
+
+def make_rankings() -> pd.DataFrame:
+    """List the public rankings of the full collection."""
+    judged, qrels = judged_2019()
+    parts = []
+    for name in REWRITING_RUNS:
+        path = registry.fetch("cqr_runs", f"results/bert_base_{name}.trec")
+        label = name.removeprefix("run_").replace("_", "-")
+        parts.append(ranks(label, path, judged, qrels))
+    return pd.concat(parts)[["run", "query", "rank", "document"]]
+
+
+def make_whole_collection() -> pd.DataFrame:
+    """List the first ranks of the systems of DECAF on the full collection."""
+    judged, qrels = judged_2019()
+    parts = []
+    for number, name in WHOLE_COLLECTION_RUNS.items():
+        path = registry.fetch("decaf", f"SIGIR2023-experiments/TREC CAsT 2019/{number}/run.txt")
+        table = ranks(name, path, judged, qrels)
+        parts.append(table[table["rank"] <= WHOLE_COLLECTION_DEPTH])
+    return pd.concat(parts)[["run", "query", "rank", "document", "judged"]]
+
+
+def make_utterances_2020() -> pd.DataFrame:
+    """List the judged utterances of CAsT 2020, with the classes that a rule proposes."""
+    judged, _ = judged_2020()
+    table = judged[["query", "topic", "turn", "class"]].copy()
+    table["terms"] = bags(passages_2020()["text"], judged["text"])
+    return table
+
+
+def make_passages_2020() -> pd.DataFrame:
+    """List the passages of the CAsT-snippets annotation of CAsT 2020."""
+    passages = passages_2020().sort_values("document")
+    table = passages[["document"]].copy()
+    table["terms"] = bags(passages["text"], passages["text"])
+    return table
+
+
+def make_qrels_2020() -> pd.DataFrame:
+    """List the judgements of CAsT 2020 that a score depends on."""
+    _, qrels = judged_2020()
+    return deciding(qrels, passages_2020())
+
+
+TABLES = {
+    "utterances.csv": make_utterances,
+    "passages.parquet": make_passages,
+    "qrels.parquet": make_qrels,
+    "rewritings.csv": make_rewritings,
+    "model_rewrites.csv": make_model_rewrites,
+    "rankings.parquet": make_rankings,
+    "whole_collection.parquet": make_whole_collection,
+    "utterances_2020.csv": make_utterances_2020,
+    "passages_2020.parquet": make_passages_2020,
+    "qrels_2020.parquet": make_qrels_2020,
+}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent)
+    output = parser.parse_args().output
+    output.mkdir(parents=True, exist_ok=True)
+    for name, content in facts.make(TABLES).items():
+        (output / name).write_bytes(content)

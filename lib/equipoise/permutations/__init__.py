@@ -1,0 +1,1 @@
+"""Permutations of scripted conversations: which are valid, and what they do to systems' scores."""
