@@ -157,7 +157,7 @@ def _draw(comparison: Comparison, level: float, path: Path) -> None:
 
     n_runs = len(comparison.leaderboard)
     _, panels = axes(1, 2, sharey=True, figsize=(10, 1.4 + 0.45 * n_runs))
-    from equipoise_studies.plots.comparisons import compared_runs
+    from equipoise_cli.figures import compared_runs
 
     panels = compared_runs(panels, comparison, level)
     write_files({path: drawn(panels[0], path, f"{comparison.measure} of {n_runs} runs")})

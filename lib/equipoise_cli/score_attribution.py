@@ -128,7 +128,7 @@ def _figure_of_bias(
 ) -> bytes:
     """Each CAB with its interval, as the bytes of a file."""
     from equipoise.measures import attribution
-    from equipoise_studies.plots.comparisons import attribution_bias
+    from equipoise_cli.figures import attribution_bias
 
     rows = attribution.bias_rows(scores, by)
     _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))

@@ -267,23 +267,21 @@ def test_recorded_word_pieces_go_with_no_other_parameters(
     monkeypatch.setenv(VARIANT_VARIABLE, "k1=1.2, test=wilcoxon")
     parameters = 'k1, test = 1.2, "wilcoxon"'
     other, names = evidence_of(
-        "thesis_ch2_query_by_example", tmp_path, parameters, until="of_tokenisations"
+        "thesis_ch2_query_by_example", tmp_path, parameters, until="thesis/2.2-word-pieces"
     )
     lexical = set(names["table_2"]["model"])
     assert {"BM25 STM2", "LM STM2", "LM BERT-Token"} <= lexical
     assert not [row for row in lexical if re.fullmatch("BM25 .*-Token", row)]
     assert other["thesis/2.2-bm25-above"].said.endswith("of 3")
-    # Pieces are held against words by the same model.
+    # Pieces are compared with words by the same model.
     means = names["values"].query("measure == 'MAP'").groupby("run")["value"].mean()
     pieces = means[["LM BERT-Token", "LM domain-Token"]].mean()
     words = means[["LM SA", "LM STM1", "LM STM2"]].mean()
     assert other["thesis/2.2-word-pieces"].estimate == pytest.approx(pieces - words)
     first = names["comparisons"].iloc[0]
-    of_pair = (
-        names["by_column"]
-        .query("column == @first.column")
-        .pivot_table(index="query", columns="run", values="value")
-    )
+    task, measure = first["column"].rsplit(" ", 1)
+    is_column = (names["values"]["task"] == task) & (names["values"]["measure"] == measure)
+    by_run = names["values"][is_column].pivot_table(index="query", columns="run", values="value")
     # Equal differences are ties, whatever their last bits.
-    differences = (of_pair[first["a"]] - of_pair[first["b"]]).round(9)
+    differences = (by_run[first["better"]] - by_run[first["worse"]]).round(9)
     assert first["p"] == pytest.approx(stats.wilcoxon(differences)[1])

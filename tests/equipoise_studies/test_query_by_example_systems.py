@@ -1,218 +1,266 @@
-"""Lexical rankers, tokenisations, training sets, recorded scores, letters and figures."""
+"""Chapter 2: BM25, the language model, mixtures, tables and figures, by plain loops."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import bm25s
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy.stats import zscore
 
-from equipoise.problems import InputError
-from equipoise_compendium import project
-from equipoise_studies.query_by_example import figures as example_plots
-from equipoise_studies.query_by_example.data import PAIR, QueryByExample
-from equipoise_studies.query_by_example.layout import lettered
-from equipoise_studies.query_by_example.printed_checks import alpha_bounds
-from equipoise_studies.query_by_example.self_supervision import hard_negatives, training_papers
-from equipoise_studies.query_by_example.study import Study
-from equipoise_studies.query_by_example.systems import BM25, lexical_scores
-from equipoise_studies.systems.lexical import Collection, bm25, jelinek_mercer
-from equipoise_studies.systems.tokenisation import (
-    ANALYSERS,
-    domain_wordpiece,
-    standard_words,
-    wordpiece,
-)
+from equipoise.measures.effectiveness import effectiveness
+from equipoise_compendium.printed import printed_table
+from equipoise_studies.query_by_example import figures, systems, tables
+from equipoise_studies.query_by_example.data import BM25_ROW, PAIR, DerivedData, read_study
+from equipoise_studies.query_by_example.systems import ALPHAS, ANALYSERS
 
-TEXTS = [
-    "Ranking papers by example: a seed paper is the query.",
-    "Neural rankers weigh the terms of a document, and of its expansion.",
-    "Sparse retrieval with weighted terms; terms, terms!",
-    "The patience of a user who reads conversations",
-    "Query likelihood smoothed by the collection's own language model",
-]
+Floats = NDArray[np.float64]
+
+TEXTS = {
+    "1": "graphs of graphs, ranked by users",
+    "2": "ranking a graph of users",
+    "3": "users rank users by users",
+    "4": "nothing alike",
+    "5": "ranking users",
+}
+JUDGED = [("t", "1", "2", 1), ("t", "1", "3", 0), ("t", "2", "3", 1), ("t", "2", "4", 0)]
 
 
-@pytest.fixture
-def dataset() -> QueryByExample:
-    papers = pd.DataFrame(
-        {"document": [f"p{n}" for n in range(5)], "title": TEXTS, "abstract": TEXTS[::-1]}
-    )
-    judged = [("t", "p0", f"p{n}", n % 3) for n in (1, 2, 3)] + [
-        ("u", "p0", "p1", 1),
-        ("u", "p4", "p2", 2),
-    ]
-    splits = [("t", "1", "test", "p0"), ("u", "1", "dev", "p0"), ("u", "1", "test", "p4")]
-    return QueryByExample(
-        papers,
-        pd.DataFrame(judged, columns=["task", "query", "document", "grade"]),
-        pd.DataFrame(splits, columns=["task", "fold", "part", "query"]),
-    )
-
-
-@pytest.mark.parametrize("analyser", list(ANALYSERS))
-def test_bm25_with_the_thesis_parameters_is_bm25s_under_the_same_formula(analyser: str) -> None:
-    tokenise = ANALYSERS[analyser]
-    collection = Collection.from_texts({f"d{n}": text for n, text in enumerate(TEXTS)}, tokenise)
-    ours = bm25(collection, collection.queries(TEXTS), **BM25)
-    public = bm25s.BM25(method="lucene", k1=2.75, b=1.0, dtype="float64")
-    public.index([tokenise(text) for text in TEXTS], show_progress=False)
-    for query, row in zip(TEXTS, ours, strict=True):
-        known = [term for term in tokenise(query) if term in collection.vectorizer.vocabulary_]
-        theirs = public.get_scores(known)
-        # bm25s leaves out the factor k1 + 1 that changes no ranking
-        np.testing.assert_allclose(row, np.asarray(theirs) * (2.75 + 1), atol=1e-6)
-
-
-@settings(max_examples=50)
-@given(
-    st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=8), min_size=1, max_size=5),
-    st.lists(st.sampled_from("abcdef"), max_size=8),
-    st.floats(0.05, 0.95),
-    st.sampled_from([0.0, 1.0]),
-)
-def test_jelinek_mercer_is_the_log_likelihood_less_what_all_documents_share(
-    documents: list[list[str]], query: list[str], smoothing: float, added: float
-) -> None:
-    texts = {f"d{number}": " ".join(terms) for number, terms in enumerate(documents)}
-    collection = Collection.from_texts(texts, str.split)
-    found = jelinek_mercer(
-        collection, collection.queries([" ".join(query)]), smoothing=smoothing, added=added
-    )[0]
-    everything = [term for terms in documents for term in terms]
-    known = [term for term in query if term in everything]
-    share = {term: (everything.count(term) + added) / (len(everything) + added) for term in known}
-    for terms, score in zip(documents, found, strict=True):
-        likelihood = sum(
-            math.log((1 - smoothing) * terms.count(term) / len(terms) + smoothing * share[term])
-            for term in known
-        )
-        shared = sum(math.log(smoothing * share[term]) for term in known)
-        assert score == pytest.approx(likelihood - shared, abs=1e-9)
-
-
-@pytest.mark.parametrize("wrong", [{"smoothing": 0.0}, {"smoothing": 1.0}, {"added": -1.0}])
-def test_jelinek_mercer_refuses_parameters_out_of_range(wrong: dict[str, float]) -> None:
-    collection = Collection.from_texts({"d": "a"}, str.split)
-    with pytest.raises(ValueError, match=r"strictly between|cannot be negative"):
-        jelinek_mercer(collection, collection.queries(["a"]), **wrong)
+# --- terms and lexical rankers --------------------------------------------------------------------
 
 
 def test_the_three_analysers_differ_where_they_should() -> None:
     text = "Rankers' state-of-the-art (BM25) scored 3.5, e.g. “quoted” terms"
-    assert ANALYSERS["SA"](text) == [
-        *("rankers", "state", "of", "the", "art", "bm25", "scored", "3.5", "e.g", "quoted", "terms")
-    ]
+    words = ["rankers", "state", "of", "the", "art", "bm25", "scored", "3.5", "e.g", "quoted"]
+    assert ANALYSERS["SA"](text) == [*words, "terms"]
     assert ANALYSERS["STM2"](text)[0] == "ranker"
     assert "(bm25)" in ANALYSERS["STM1"](text)
-    assert [len(word) for word in standard_words("x" * 600)] == [255, 255, 90]
-    assert standard_words("—  … !") == []
+    assert [len(word) for word in ANALYSERS["SA"]("x" * 600)] == [255, 255, 90]
+    assert ANALYSERS["SA"]("—  … !") == []
 
 
-def test_a_domain_vocabulary_is_learned_the_same_way_twice_and_covers_its_texts() -> None:
-    pytest.importorskip(
-        "tokenizers", reason="WordPiece needs tokenizers: pip install 'equipoise[models]'"
-    )
-    first, second = domain_wordpiece(TEXTS * 3, size=120), domain_wordpiece(TEXTS * 3, size=120)
-    for text in TEXTS:
-        pieces = first(text)
-        assert pieces == second(text)
-        assert "[UNK]" not in pieces
-        letters = "".join(piece.removeprefix("##") for piece in pieces)
-        assert letters == "".join(text.lower().split())
-    assert first("query") != list("query")  # longer pieces than letters are learned
-    with pytest.raises(ValueError, match="positive size"):
-        domain_wordpiece(TEXTS, size=0)
-    with pytest.raises(FileNotFoundError, match=r"no tokeniser at tokenizer\.json"):
-        wordpiece(Path("nowhere", "tokenizer.json"))
+@pytest.fixture
+def derived() -> DerivedData:
+    texts = pd.Series(TEXTS).rename_axis("document")
+    judgements = pd.DataFrame(JUDGED, columns=[*PAIR, "grade"])
+    pairs = judgements[["query", "document"]]
+    shared, statistics = systems.shared_terms(systems.term_counts(texts, ANALYSERS), pairs)
+    splits = pd.DataFrame(columns=["task", "fold", "part", "query"])
+    lengths = systems.paper_lengths(texts, ANALYSERS)
+    return DerivedData(judgements, splits, lengths, shared, statistics)
 
 
-def test_lexical_scores_are_those_of_the_collection_of_candidates(dataset: QueryByExample) -> None:
-    found = lexical_scores(dataset, str.split, k1=BM25["k1"], b=BM25["b"])
-    assert found[["query", "document"]].to_numpy().tolist() == dataset.pairs.to_numpy().tolist()
-    texts = {f"p{n}": f"{TEXTS[n]} {TEXTS[4 - n]}" for n in range(5)}
-    collection = Collection.from_texts(
-        {name: texts[name] for name in ("p1", "p2", "p3")}, str.split
-    )
-    scores = bm25(collection, collection.queries([texts["p4"]]), k1=2.75, b=1.0)
-    row = found[(found["query"] == "p4") & (found["document"] == "p2")]
-    assert row["score"].item() == pytest.approx(scores[0, 1])
-    with pytest.raises(ValueError, match="model must be"):
-        lexical_scores(dataset, str.split, model="tfidf")
-
-
-def test_no_query_paper_and_no_paper_with_a_querys_title_is_trained_on(
-    dataset: QueryByExample,
+@pytest.mark.parametrize("analyser", list(ANALYSERS))
+def test_scores_from_counts_are_the_formulas_over_texts(
+    derived: DerivedData, analyser: str
 ) -> None:
-    papers = dataset.papers.assign(
-        title=[
-            *TEXTS[:3],
-            "  QUERY likelihood smoothed by the Collection's own language model ",
-            TEXTS[4],
-        ]
+    scores = systems.lexical_scores(derived, k1=1.2, b=0.75, smoothing=0.3)
+    scores = scores.set_index(["query", "document"])
+    # The collection is the candidates; paper 5 is in no pair.
+    terms = {name: ANALYSERS[analyser](TEXTS[name]) for name in TEXTS}
+    candidates = {name: terms[name] for name in ("2", "3", "4")}
+    everything = [term for words in candidates.values() for term in words]
+    mean_length = len(everything) / 3
+    public = bm25s.BM25(method="lucene", k1=1.2, b=0.75, dtype="float64")
+    public.index(list(candidates.values()), show_progress=False)
+    for query, document in scores.index:
+        own = candidates[document]
+        bm25 = language = 0.0
+        for term in terms[query]:
+            holding = sum(term in words for words in candidates.values())
+            count = own.count(term)
+            room = 1.2 * (0.25 + 0.75 * len(own) / mean_length)
+            rarity = math.log(1 + (3 - holding + 0.5) / (holding + 0.5))
+            bm25 += rarity * count * 2.2 / (count + room)
+            share = (everything.count(term) + 1) / (len(everything) + 1)
+            language += math.log(1 + 0.7 * count / len(own) / (0.3 * share))
+        assert scores.loc[(query, document), f"BM25 {analyser}"] == pytest.approx(bm25)
+        assert scores.loc[(query, document), f"LM {analyser}"] == pytest.approx(language)
+        known = [term for term in terms[query] if term in everything]
+        theirs = public.get_scores(known)[list(candidates).index(document)] if known else 0.0
+        # bm25s leaves out the factor k1 + 1, which changes no ranking.
+        assert bm25 == pytest.approx(theirs * 2.2, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"k1": -1.0}, {"b": 1.5}, {"smoothing": 0.0}, {"smoothing": 1.0}]
+)
+def test_parameters_out_of_range_are_rejected(
+    derived: DerivedData, wrong: dict[str, float]
+) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be|and b between"):
+        systems.lexical_scores(derived, **wrong)
+
+
+# --- mixtures -------------------------------------------------------------------------------------
+
+SCORES = st.floats(-1e3, 1e3).map(lambda score: round(score, 6))  # scipy loses what is far smaller
+
+
+@st.composite
+def scored(draw: st.DrawFn) -> tuple[Floats, NDArray[np.int64]]:
+    rows = draw(st.integers(1, 30))
+    groups = arrays(np.int64, rows, elements=st.integers(0, 4))
+    return draw(arrays(np.float64, rows, elements=SCORES)), draw(groups)
+
+
+@given(scored())
+def test_z_scale_is_scipys_zscore_of_each_query(values: tuple[Floats, NDArray[np.int64]]) -> None:
+    scores, groups = values
+    scaled = systems.z_scale(scores, groups)
+    for group in np.unique(groups):
+        own = scores[groups == group]
+        if np.ptp(own) == 0:
+            assert (scaled[groups == group] == 0).all()
+        elif np.ptp(own) > 1e-6 * np.abs(own).max():  # else scipy calls the scores nearly equal
+            np.testing.assert_allclose(scaled[groups == group], zscore(own), atol=1e-6)
+
+
+@given(scored(), st.floats(0.1, 10), st.floats(-100, 100))
+def test_z_scale_does_not_depend_on_scale_and_shift(
+    values: tuple[Floats, NDArray[np.int64]], scale: float, shift: float
+) -> None:
+    scores, groups = np.round(values[0]), values[1]
+    moved = systems.z_scale(scores * scale + shift, groups)
+    np.testing.assert_allclose(moved, systems.z_scale(scores, groups), atol=1e-6)
+
+
+def test_z_scale_rejects_nan() -> None:
+    with pytest.raises(ValueError, match="must be finite"):
+        systems.z_scale([1.0, math.nan], [0, 0])
+
+
+@given(arrays(np.float64, (2, 9), elements=SCORES), st.floats(0, 1))
+def test_interpolation_is_exactly_a_part_at_either_end_and_between_them_elsewhere(
+    parts: Floats, alpha: float
+) -> None:
+    np.testing.assert_array_equal(systems.interpolate(parts[0], parts[1], 1.0), parts[0])
+    np.testing.assert_array_equal(systems.interpolate(parts[0], parts[1], 0.0), parts[1])
+    mixed = systems.interpolate(parts[0], parts[1], alpha)
+    assert (mixed >= parts.min(axis=0) - 1e-9).all()
+    assert (mixed <= parts.max(axis=0) + 1e-9).all()
+
+
+def test_query_statistics_by_a_plain_loop() -> None:
+    rng = np.random.default_rng(4)
+    pairs = [("t", f"q{query}", f"d{document}") for query in range(5) for document in range(20)]
+    scores = pd.DataFrame(pairs, columns=PAIR)
+    scores["bm25"], scores["tilde"] = rng.normal(size=(2, len(pairs)))
+    scores = scores.sample(frac=1, random_state=1)
+    lengths = pd.Series({f"q{query}": 100 + query for query in range(5)})
+    found = systems.query_statistics(scores, "bm25", "tilde", lengths)
+    for query, rows in scores.groupby("query"):
+        first, second = zscore(rows["bm25"]), zscore(rows["tilde"])
+        row = found.loc[("t", query)]
+        assert row["length"] == pytest.approx(np.log(lengths[query]))
+        assert row["top_bm25"] == pytest.approx(first.max())
+        assert row["drop_contextualised"] == pytest.approx(second.max() - np.sort(second)[-10])
+        assert row["skew_bm25"] == pytest.approx((first**3).mean())
+        assert row["agreement"] == pytest.approx(np.corrcoef(rows["bm25"], rows["tilde"])[0, 1])
+
+
+@pytest.fixture(scope="module")
+def pairs() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Scores, grades and splits of ten candidates for each of ten facets of seven papers."""
+    facets = [
+        (task, f"p{paper}")
+        for paper in range(7)
+        for task in ("background", "method")[: 1 + paper % 2]
+    ]
+    rng = np.random.default_rng(3)
+    rows = [(*facet, f"d{place}") for facet in facets for place in range(10)]
+    table = pd.DataFrame(rows, columns=PAIR)
+    grades = table.assign(grade=np.tile([2, 1, 0, 0, 2, 0, 0, 0, 3, 0], len(facets)))
+    scores = table.assign(
+        **{name: rng.random(len(table)) for name in (BM25_ROW, "a.1", "a.2", "b.1")}
     )
-    renamed = QueryByExample(papers, dataset.judgements, dataset.splits)
-    training, held_out = training_papers(renamed, validation=0.5, seed=1)
-    assert sorted([*training["document"], *held_out["document"]]) == ["p1", "p2"]
-    assert not set(training["document"]) & set(held_out["document"])
-    with pytest.raises(ValueError, match="leaves"):
-        training_papers(renamed, validation=0.0)
+    splits = []
+    for task, query in facets:
+        for fold in (0, 1):
+            part = "test" if int(query[1:]) % 2 == fold else "dev"
+            splits.append((task, f"fold{fold}", part, query))
+    return scores, grades, pd.DataFrame(splits, columns=["task", "fold", "part", "query"])
 
 
-def test_hard_negatives_are_never_the_own_abstract() -> None:
-    found = hard_negatives(TEXTS, TEXTS[1:] + TEXTS[:1], top=3)
-    assert found.shape == (5, 3)
-    assert not (found == np.arange(5)[:, None]).any()
-    assert (
-        found[:, 0] == (np.arange(5) - 1) % 5
-    ).all()  # the abstract that repeats the title's words
-    with pytest.raises(ValueError, match="5 negatives need more than 5 papers"):
-        hard_negatives(TEXTS, TEXTS, top=5)
+Pairs = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
 
 
-def test_recorded_scores_must_fit_the_data(tmp_path: Path) -> None:
-    study = Study.read("replica")
-    path = project.root() / "data" / "outputs" / "query_by_example" / "scores.csv.gz"
-    judgements = study.facts().judgements
-    full = pd.read_csv(path, dtype=dict.fromkeys(PAIR, str))
-    full.sample(frac=1, random_state=0).to_csv(tmp_path / "scores.csv.gz", index=False)
-    found = replace(study, record=tmp_path).scores(judgements)
-    assert found[PAIR].equals(judgements[PAIR])
-    assert found["BM25 BERT-Token"].sum() == pytest.approx(full["BM25 BERT-Token"].sum())
-    assert {f"random.{seed}" for seed in study.seeds} | {"specter.1"} <= set(found)
-    for broken in (
-        full.iloc[1:],
-        pd.concat([full, full.head(1)]),
-        full.assign(**{"tilde_minilm.2": None}),
-        full.drop(columns="tilde_minilm.2"),
-    ):
-        broken.to_csv(tmp_path / "scores.csv.gz", index=False)
-        with pytest.raises(InputError, match=r"every pair scored: record it again"):
-            replace(study, record=tmp_path).scores(judgements)
+def test_curves_are_those_of_the_measure_itself(pairs: Pairs) -> None:
+    scores, grades, _ = pairs
+    mixtures = [["a.1", "a.2"], ["b.1"]]
+    candidates = systems.Candidates.from_scores(scores, grades, 2, BM25_ROW, mixtures)
+    codes = scores.groupby(["task", "query"]).ngroup()
+    bm25 = systems.z_scale(scores[BM25_ROW], codes)
+    runs = []
+    for column in ("a.1", "a.2", "b.1"):
+        scaled = systems.z_scale(scores[column], codes)
+        for alpha in ALPHAS:
+            mixed = systems.interpolate(bm25, scaled, alpha)
+            runs.append(scores[PAIR].assign(run=column, alpha=alpha, score=mixed))
+    by = ["run", "alpha", "task"]
+    values = effectiveness(pd.concat(runs), grades, by=by, measures={"MAP": "AP(rel=2)"})
+    wide = values.pivot_table(index=["run", "alpha"], columns=["task", "query"], values="value")
+    first, second = candidates.curves()
+    expected = (wide.loc["a.1"] + wide.loc["a.2"]) / 2
+    assert first == pytest.approx(expected[candidates.facets].to_numpy())
+    assert second == pytest.approx(wide.loc["b.1"][candidates.facets].to_numpy())
 
 
-@pytest.mark.parametrize("config", ["replica", "replica_links"])
-def test_recorded_scores_of_the_repository_are_those_of_the_config(config: str) -> None:
-    study = Study.read(config)
-    scores = pd.read_csv(study.record / "scores.csv.gz")
-    learned = [column for name in study.settings()["systems"] for column in study.columns(name)]
-    pieces = [f"{model} {name}" for name in study.word_pieces for model in ("BM25", "LM")]
-    assert set(scores) == {*PAIR, *learned, *pieces}
-    assert not scores.duplicated(PAIR).any()
-    assert np.isfinite(scores[[*learned, *pieces]].to_numpy()).all()
-    assert (scores["tilde_minilm.1"] <= 0).all()  # a sum of logarithms of probabilities
-    assert (
-        scores[[name for name in scores if name.startswith(("tildev2", "BM25", "LM"))]] >= 0
-    ).all(axis=None)
-    cosines = scores.filter(like="dense")
-    assert cosines.abs().le(1.0).all(axis=None)
+def test_weights_are_tuned_on_the_other_fold_of_the_papers_drawn(pairs: Pairs) -> None:
+    scores, grades, splits = pairs
+    mixtures = [["a.1", "a.2"], ["b.1"]]
+    candidates = systems.Candidates.from_scores(scores, grades, 2, BM25_ROW, mixtures)
+    curves, facets = candidates.curves(), list(candidates.facets)
+    rng = np.random.default_rng(1)
+    times = np.vstack([np.ones(len(facets)), rng.integers(0, 3, len(facets))]).astype(float)
+    mixing, oracle = systems.gains(curves, candidates.facets, splits, times)
+    tested = splits[splits["part"] == "test"]
+    fold_of = {(row.task, row.query): row.fold for row in tested.itertuples()}
+    for draw, weights in enumerate(times):
+        gains: dict[str, list[float]] = {"mixing": [], "oracle": []}
+        for curve in curves:
+            tuned = best = 0.0
+            for place, facet in enumerate(facets):
+                dev = np.zeros(len(ALPHAS))
+                for other, other_facet in enumerate(facets):
+                    if other_facet[0] == facet[0] and fold_of[other_facet] != fold_of[facet]:
+                        dev += weights[other] * curve[:, other]
+                tuned += weights[place] * curve[dev.round(12).argmax(), place]
+                best += weights[place] * curve[:, place].max()
+            alone = max(weights @ curve[0], weights @ curve[-1])
+            gains["mixing"].append((tuned - alone) / weights.sum())
+            gains["oracle"].append((best - tuned) / weights.sum())
+        assert mixing[draw] == pytest.approx(np.mean(gains["mixing"]))
+        assert oracle[draw] == pytest.approx(np.mean(gains["oracle"]))
+
+
+def test_shuffled_scores_stay_among_the_candidates_of_their_facet(pairs: Pairs) -> None:
+    scores, grades, _ = pairs
+    fewer = scores[~((scores["query"] == "p0") & (scores["document"] > "d5"))]
+    candidates = systems.Candidates.from_scores(fewer, grades, 2, BM25_ROW, [["b.1"]])
+    curves = candidates.shuffled(50, np.random.default_rng(0))
+    assert curves.shape == (50, 1, len(ALPHAS), len(candidates.facets))
+    # With all weight on BM25 nothing is shuffled; without, the mean is that of random orders.
+    assert (curves[:, 0, -1] == candidates.curves()[0, -1]).all()
+    place = list(candidates.facets).index(("background", "p0"))
+    rng = np.random.default_rng(1)
+    grades_of_six = np.array([2, 1, 0, 0, 2, 0])
+    expected = []
+    for _ in range(4000):
+        ranks = np.flatnonzero(rng.permutation(grades_of_six) >= 2) + 1
+        expected.append(np.mean(np.arange(1, len(ranks) + 1) / ranks))
+    assert curves[:, 0, 0, place].mean() == pytest.approx(np.mean(expected), abs=0.08)
+
+
+# --- tables and figures ---------------------------------------------------------------------------
 
 
 def test_letters_name_the_rankers_that_each_significantly_beats() -> None:
@@ -220,22 +268,47 @@ def test_letters_name_the_rankers_that_each_significantly_beats() -> None:
         {"s MAP": [0.4, 0.2, 0.6], "s nDCG": [0.7, 0.6, 0.8]}, index=["middle", "low", "high"]
     )
     differences = [
-        ("s MAP", "high", "middle"),
-        ("s MAP", "high", "low"),
-        ("s nDCG", "middle", "low"),
+        ("s MAP", "high", "middle", 0.016),
+        ("s MAP", "high", "low", 0.001),
+        ("s MAP", "middle", "low", 0.02),  # times 3 is not below .05
+        ("s MAP", "high", "another", 0.0),
+        ("s nDCG", "middle", "low", 0.009),
     ]
-    significant = pd.DataFrame(differences, columns=["column", "better", "worse"])
-    table = lettered(means, significant)
+    comparisons = pd.DataFrame(differences, columns=["column", "better", "worse", "p"])
+    table = tables.lettered(means, comparisons)
     assert table["row"].tolist() == ["a", "b", "c"]
     assert table["s MAP"].tolist() == [0.4, 0.2, 0.6]
     assert table["s MAP better than"].tolist() == ["", "", "ab"]
     assert table["s nDCG better than"].tolist() == ["b", "", ""]
+    # Four comparisons are in the whole table.
+    table = tables.lettered(means, comparisons, family="table")
+    assert table["s MAP better than"].tolist() == ["", "", "b"]
 
 
-@given(st.lists(st.integers(0, 10), min_size=1, max_size=30))
-def test_bounds_of_the_mean_weight_hold_for_every_list_of_weights(steps: list[int]) -> None:
-    low, high = alpha_bounds(steps.count(0), steps.count(10), len(steps))
-    assert low - 1e-12 <= np.mean(steps) / 10 <= high + 1e-12
+def test_a_paper_counts_once_in_the_column_all() -> None:
+    rng = np.random.default_rng(0)
+    facets = [("s", "p1"), ("t", "p1"), ("s", "p2"), ("t", "p3")]
+    rows = [(run, *facet, "MAP", rng.random()) for run in "ab" for facet in facets]
+    values = pd.DataFrame(rows, columns=["run", "task", "query", "measure", "value"])
+    means, comparisons = tables.means_and_tests(values, "t")
+    own = values[values["run"] == "a"]["value"].to_numpy()
+    assert means.loc["a", "All MAP"] == pytest.approx(
+        np.mean([(own[0] + own[1]) / 2, own[2], own[3]])
+    )
+    assert set(comparisons["column"]) == {"s MAP", "t MAP", "All MAP"}
+    assert means.loc["a", "s MAP"] == pytest.approx(own[[0, 2]].mean())
+
+
+def test_published_values_are_beside_those_of_the_row_that_a_ranker_replaces() -> None:
+    study = read_study("replica_links")
+    published = printed_table("thesis/table-2.1")
+    table = pd.DataFrame({"row": ["a", "b"], "model": [BM25_ROW, "TILDE tiny"], "Cite MAP": 0.5})
+    table = tables.with_published(table, study, published)
+    assert table["stands for"].tolist() == ["", "TILDE BERT"]
+    cells = published.set_index("model").loc["TILDE BERT"]
+    assert table["thesis Cite MAP"][1] == pytest.approx(float(cells["Cite MAP"].rstrip("%")) / 100)
+    ndcg = [float(cell) for cell in cells.filter(like="nDCG")]
+    assert table["thesis nDCG"][1] == pytest.approx(sum(ndcg) / 4)
 
 
 def test_figures_draw_what_they_are_given() -> None:
@@ -247,54 +320,62 @@ def test_figures_draw_what_they_are_given() -> None:
             "weight": [-1.0, -2, 1, 2],
         }
     )
-    example_plots.tilde_architectures(axes, tokens, ["query"])
+    figures.tilde_architectures(axes, tokens, ["query"])
     assert [len(ax.child_axes[0].patches) for ax in axes] == [2, 2]
     colours = [patch.get_facecolor() for patch in axes[0].child_axes[0].patches]
     assert colours[0] != colours[1]
 
     grades = np.array([[3, 0, 1], [0, 1, 3]])
     figure_2, ax = plt.subplots()
-    example_plots.ranked_candidates(ax, grades, ["BM25", "TILDE"], "paper 1")
+    figures.ranked_candidates(ax, grades, ["BM25", "TILDE"], "paper 1")
     tiles = [patch for patch in ax.patches if type(patch).__name__ == "Rectangle"]
     assert len(tiles) == grades.size
-    said = [text.get_text() for text in figure_2.legends[0].get_texts()]
-    assert said == ["grade 0", "grade 1", "grade 3"]  # no tile has grade 2
-    with pytest.raises(ValueError, match="grades of 0 to 3"):
-        example_plots.ranked_candidates(ax, grades + 1, ["BM25", "TILDE"], "paper 1")
+    labels = [text.get_text() for text in figure_2.legends[0].get_texts()]
+    assert labels == ["grade 0", "grade 1", "grade 3"]  # no tile has grade 2
+    with pytest.raises(ValueError, match="grades must be 0 to 3"):
+        figures.ranked_candidates(ax, grades + 1, ["BM25", "TILDE"], "paper 1")
+    for drawn in (figure, figure_2):
+        plt.close(drawn)
 
-    means = pd.DataFrame(
-        [
-            (
-                fusion,
-                measure,
-                task,
-                alpha,
-                alpha / 2 + place + 10 * (task == "t") + 100 * (fusion == "g"),
-            )
-            for fusion in "fg"
-            for task in "st"
-            for place, measure in enumerate(("AP", "nDCG"))
-            for alpha in (0.0, 0.5, 1.0)
-        ],
-        columns=["fusion", "measure", "task", "alpha", "difference"],
-    )
+
+def test_the_sweep_is_drawn_task_by_task_and_measure_by_measure() -> None:
+    rows: list[tuple[Any, ...]] = []
+    for fusion in "fg":
+        for task in "st":
+            for place, measure in enumerate(("AP", "nDCG")):
+                for alpha in (0.0, 0.5, 1.0):
+                    value = alpha / 2 + place + 10 * (task == "t") + 100 * (fusion == "g")
+                    rows.append((fusion, measure, task, alpha, value))
+    columns = ["fusion", "measure", "task", "alpha", "difference"]
+    means = pd.DataFrame(rows, columns=columns)
     best = means.groupby(["fusion", "measure", "task"])["difference"].max().reset_index()
-    figure_3, grid = plt.subplots(2, 2)
-    names = {"f": "F", "g": "G"}
     means = means.assign(low=means["difference"], high=means["difference"])
-    example_plots.interpolation_sweep(grid, means, best, names)
-    for row, measure in enumerate(("AP", "nDCG")):
-        for column, task in enumerate("st"):
-            assert grid[column, row].get_title("left") == f"{task}: {measure}"
+    figure, grid = plt.subplots(2, 2)
+    figures.interpolation_sweep(grid, means, best, {"f": "F", "g": "G"})
+    for column, measure in enumerate(("AP", "nDCG")):
+        for row, task in enumerate("st"):
+            assert grid[row, column].get_title("left") == f"{task}: {measure}"
             for place in range(2):
-                bm25, *lines = grid[column, row].lines
+                bm25, *lines = grid[row, column].lines
                 curve, level = lines[2 * place : 2 * place + 2]
                 assert set(bm25.get_ydata()) == {0}
-                first = row + 10 * column + 100 * place
+                first = column + 10 * row + 100 * place
                 assert curve.get_ydata().tolist() == [first, first + 0.25, first + 0.5], task
                 assert set(level.get_ydata()) == {first + 0.5}
-    assert [text.get_text() for text in figure_3.legends[0].get_texts()][:2] == ["F", "G"]
-    with pytest.raises(ValueError, match="is longer than"):
-        example_plots.interpolation_sweep(grid[:1], means, best, names)
-    for drawn in (figure, figure_2, figure_3):
-        plt.close(drawn)
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["F", "G"]
+    plt.close(figure)
+
+
+def test_differences_of_two_collections_are_drawn_together() -> None:
+    rows = [
+        ["first", "links", 0.02, 0.01, 0.03],
+        ["first", "grades", -0.01, -0.04, 0.01],
+        ["second", "grades", 0.01, 0.0, 0.02],
+    ]
+    table = pd.DataFrame(rows, columns=["finding", "collection", "MAP", "low", "high"])
+    figure, ax = plt.subplots()
+    figures.differences(ax, table)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["first", "second"]
+    spans = [np.asarray(line.get_paths()[0].vertices)[:, 0].tolist() for line in ax.collections]
+    assert spans == [[0.01, 0.03], [-0.04, 0.01]]
+    plt.close(figure)

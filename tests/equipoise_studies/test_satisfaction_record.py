@@ -117,7 +117,7 @@ def models_in(folder: Path) -> None:
     words += list("abcdefghij")  # a Qwen2 tokenizer reads letters, whatever the file says
     vocabulary = {word: place for place, word in enumerate(words)}
     plain = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    plain.pre_tokenizer = pre_tokenizers.Whitespace()  # type: ignore[assignment]
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
     special = {
         "pad_token": "[PAD]",
         "unk_token": "[UNK]",
@@ -328,5 +328,7 @@ def test_a_dialogue_is_cut_by_utterance_and_from_the_end() -> None:
         ({"length": 5}, 0, [1, 14, 2, 13, 2]),
         ({"length": 99}, 1, [1, 13, 2]),
     ):
-        estimator = data.Estimator(kind="encoder", exchanges=exchanges, training=training)
+        estimator = data.Estimator.model_validate(
+            {"kind": "encoder", "exchanges": exchanges, "training": training}
+        )
         assert RECORD["dialogue_tokens"](Tokens(), row, estimator) == tokens

@@ -351,7 +351,20 @@ class Recorder:
 
     def record(self) -> None:
         """Substitute the documents, and record each ranker that the files do not contain."""
-        rankers = self.study.recorded_on(self.label)
+        name = self.query_set.collection
+        recorded = self.recorded()
+        missing = {}
+        for key, ranker in self.study.recorded_on(self.label).items():
+            topics = recorded.loc[recorded["run"] == key, "topic"]
+            queries = self.queries[~self.queries["query"].isin(topics)]
+            folder = self.options.models / ranker.model
+            if ranker.model and not folder.is_dir():
+                print(f"left out: {key}, no folder {folder}")
+            elif len(queries):
+                missing[key] = queries
+        if not missing:
+            return
+
         self.work.mkdir(parents=True, exist_ok=True)
         topics = self.queries.assign(text=self.queries["text"].str.split().str.join(" "))
         topics.to_csv(self.work / f"{self.label}.tsv", sep="\t", header=False, index=False)
@@ -360,7 +373,6 @@ class Recorder:
         substitute_documents(self.texts.documents(), self.substituted, watched, processes)
         collection = self.substituted.with_name("collection") / "counterfactual.jsonl"
         outcomes, counts = summarise(self.substituted, collection)
-        name = self.query_set.collection
         path = self.output / f"{name}_substitution.tsv"
         outcomes.to_csv(path, sep="\t", index=False, lineterminator="\n")
 
@@ -368,29 +380,25 @@ class Recorder:
         path = self.output / f"{name}_settings.json"
         if path.is_file():
             settings = json.loads(path.read_text(encoding="utf-8"))
-        for key, ranker in rankers.items():
-            recorded = self.recorded()
-            missing = ~self.queries["query"].isin(recorded.loc[recorded["run"] == key, "topic"])
-            if not missing.any():
-                continue
-            queries = self.queries[missing]
+        packages = ["bm25s", "spacy", "torch", "transformers"]
+        settings["versions"] = {name: version(name) for name in packages if find_spec(name)}
+        settings["depth"] = self.study.depth
+        for key, queries in missing.items():
+            ranker = self.study.rankers[key]
             if ranker.kind == "run files":
-                runs = self.read_run_files(key, ranker)
-            elif ranker.model and not (self.options.models / ranker.model).is_dir():
-                print(f"left out: {key}, no folder {ranker.model} in {self.options.models}")
-                continue
+                runs = self.read_run_files(key, ranker, queries)
             else:
                 runs = self.rank(key, ranker, queries)
-            self.write(recorded, runs)
+            if not runs:
+                continue
+            self.add(runs)
+            settings["account"] = {"queries": self.recorded()["topic"].nunique(), **counts}
             settings["runs"][key] = ranker.model_dump(mode="json", exclude_defaults=True)
             if ranker.model:
                 weights = self.options.models / ranker.model / "model.safetensors"
                 settings["models"][ranker.model] = project.sha256(weights)
-        packages = ["bm25s", "spacy", "torch", "transformers"]
-        versions = {package: version(package) for package in packages if find_spec(package)}
-        account = {"queries": len(self.queries), **counts}
-        settings |= {"account": account, "depth": self.study.depth, "versions": versions}
-        path.write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            lines = json.dumps(settings, indent=1, sort_keys=True) + "\n"
+            path.write_text(lines, encoding="utf-8")
 
     # --- the file of rankings
 
@@ -400,11 +408,9 @@ class Recorder:
             return read_recorded(self.output, self.query_set.collection)
         return pd.DataFrame(columns=["world", "run", "topic", "document", "rank", "score"])
 
-    def write(self, recorded: pd.DataFrame, runs: list[pd.DataFrame]) -> None:
+    def add(self, runs: list[pd.DataFrame]) -> None:
         """Add rankings to the file, which is replaced as a whole."""
-        if not runs:
-            return
-        table = pd.concat([recorded, *runs] if len(recorded) else runs)
+        table = pd.concat([part for part in (self.recorded(), *runs) if len(part)])
         table = table[["world", "run", "topic", "document", "rank", "score"]]
         lines = table.to_csv(sep="\t", index=False, lineterminator="\n", float_format="%.6g")
         path = self.output / f"{self.query_set.collection}_runs.tsv.gz"
@@ -418,8 +424,8 @@ class Recorder:
         """Path of a run file."""
         return Path(str(ranker.runs).replace("{world}", world).replace("{queries}", self.label))
 
-    def read_run_files(self, key: str, ranker: Ranker) -> list[pd.DataFrame]:
-        """The top of each run file; one that is missing is reported, with its recipe."""
+    def read_run_files(self, key: str, ranker: Ranker, queries: pd.DataFrame) -> list[pd.DataFrame]:
+        """The top of each run file; nothing where one is missing, which is reported."""
         runs = []
         for world in ranker.worlds:
             path = self.run_file(ranker, world)
@@ -427,7 +433,7 @@ class Recorder:
                 print(f"left out: {path}; made by: {self.recipe(ranker, world)}")
                 continue
             run = read_run(path, key, order=None)
-            run = run[run["topic"].isin(self.queries["query"])]
+            run = run[run["topic"].isin(queries["query"])]
             runs.append(top(run, self.study.depth).assign(world=world))
         return runs if len(runs) == len(ranker.worlds) else []
 

@@ -1,137 +1,347 @@
-"""What every query-by-example data set is turned into: papers, judgements and splits.
-
-A query is itself a paper of the collection. Three tables travel together:
-
-papers
-    ``document, title, abstract``, one row a paper, ids ascending.
-judgements
-    ``task, query, document, grade``: a query's candidates within a task (a facet, or a kind of
-    relatedness), graded with integers, 0 for not relevant.
-splits
-    ``task, fold, part, query``: which queries of a task are for tuning (``part`` "dev") and which
-    for testing (``part`` "test") in each fold.
-"""
+"""What chapter 2 reads: a config, the derived data of a collection, and recorded scores."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import pandas as pd
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 
-from equipoise.problems import need_columns, refuse_twice
-
-Choice = TypeVar("Choice")
+from equipoise_compendium import project
+from equipoise_studies.query_by_example import systems
 
 PAIR = ["task", "query", "document"]
 """What a grade or a score belongs to."""
 
-TASK_NAMES = {"coview": "Co-view", "coread": "Co-read", "cocite": "Co-cite", "cite": "Cite"}
-"""The thesis's names of SciDocs' tasks, in the order of its tables."""
+BM25_ROW, TILDE_ROW, TILDEV2_ROW = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBERT"
+"""Rows of Table 2.1 that are mixed."""
 
-LINK_TASK_NAMES = {
+LEARNED = ("tilde", "splade", "tildev2", "cross-encoder", "dense", "run file")
+"""Kinds of rankers whose scores are recorded; the others need no model."""
+
+TASK_NAMES = {
+    "coview": "Co-view",
+    "coread": "Co-read",
+    "cocite": "Co-cite",
+    "cite": "Cite",
     "cisicocite": "CISI co-cite",
     "cacmcocite": "CACM co-cite",
     "cacmcite": "CACM cite",
 }
-"""Names of the tasks that are made of the links of CISI and CACM."""
+"""Names of tasks in tables, where they differ from those in files."""
 
-_COLUMNS = {
-    "papers": ["document", "title", "abstract"],
-    "judgements": [*PAIR, "grade"],
-    "splits": ["task", "fold", "part", "query"],
-}
-_KEYS = {
-    "papers": ["document"],
-    "judgements": PAIR,
-    "splits": ["task", "fold", "query"],
-}
+PREFIXES = {"csfcube": "", "links": "links_", "scidocs": "scidocs_"}
+"""How the files of derived data of each collection begin."""
+
+
+# --- config ---------------------------------------------------------------------------------------
+
+
+def _beside_config(path: Path, info: ValidationInfo) -> Path:
+    """Return the place of a file: below the repository for ``data/...``, else beside the config."""
+    if path.parts[:1] == ("data",) or info.context is None:
+        return project.root() / path
+    folder: Path = info.context["folder"]
+    return folder / path
+
+
+File = Annotated[Path, AfterValidator(_beside_config)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseModel):
+    """A part of a config; unknown settings are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CollectionSettings(Settings):
+    """The collection: CSFCube, SciDocs, or tasks made of the links in CISI and CACM."""
+
+    kind: Literal["csfcube", "scidocs", "links"]
+    folder: File | None = Field(None, description="Its published files; needed for SciDocs.")
+    relevant: Count = Field(1, description="The lowest grade that counts for MAP.")
+    trained_on: float = Field(
+        0.0, ge=0, lt=1, description="Share of the dev queries to train on; weights use the rest."
+    )
+
+    @property
+    def name(self) -> str:
+        """What figures call it."""
+        return {"csfcube": "CSFCube", "scidocs": "SciDocs", "links": "CISI and CACM"}[self.kind]
+
+    @property
+    def about(self) -> str:
+        """What the ledger says of it."""
+        descriptions = {
+            "csfcube": "50 query facets, graded candidates",
+            "scidocs": "four tasks",
+            "links": "773 queries, papers cited together or citing one another",
+        }
+        return f"{self.name}, {descriptions[self.kind]}"
+
+
+class WordPieces(Settings):
+    """A WordPiece vocabulary for the lexical rankers."""
+
+    tokenizer: str = Field("", description="Folder of a checkpoint; empty: learn it from papers.")
+    label: str = Field("", description="Its name in tables, if not the thesis's.")
+
+
+class Stage(Settings):
+    """One stage of training: what a ranker learns from, and how."""
+
+    pairs: Literal["halves", "judgements"]
+    epochs: Count
+    batch: Count
+    rate: float = Field(gt=0, le=1, description="The learning rate.")
+    optimiser: Literal["adam", "adamw"] = "adamw"
+    length: Count = Field(510, description="Tokens after which a document is cut.")
+    papers: Count = Field(1500, description="The first papers, by id, whose halves are used.")
+    negatives: Count = Field(2, description="Papers not relevant per relevant one.")
+    query_length: int = Field(0, ge=0, description="Tokens after which a query is cut; 0: never.")
+
+
+class System(Settings):
+    """A ranker. Its key in the config is its column of scores."""
+
+    kind: Literal[
+        "tilde", "splade", "tildev2", "cross-encoder", "dense", "run file", "specter", "random"
+    ]
+    row: str = Field("", description="The row of Table 2.1 that it is, or replaces.")
+    label: str = Field("", description="Its name in tables, if not that of the row.")
+    model: str = Field("", description="A checkpoint below the folder of models.")
+    training: tuple[Stage, ...] = ()
+    encoder: Literal["trained", "frozen"] = Field(
+        "trained", description="A frozen TILDE's head reads the mean of the token states."
+    )
+    head: Literal["own", "calibrated", "identity"] = Field(
+        "own",
+        description="TILDE's head: as it is; calibrated, so that each token starts as likely as "
+        "it is common; or an identity, for a checkpoint without a head, calibrated.",
+    )
+    precision: Literal["float32", "bfloat16"] = "float32"
+    length: Count = Field(510, description="Tokens of a document.")
+    input: Literal["plain", "authors"] = Field(
+        "plain",
+        description="authors: token 1 before a document and 2 before a query in place of [CLS] "
+        "(TILDE), and no stop words or symbols in queries.",
+    )
+    expanded_by: str = Field("", description="The TILDE whose most likely terms are appended.")
+    terms: int = Field(0, ge=0, description="How many of its most likely terms.")
+    runs: File | None = Field(None, description="TREC run files, with {task} in the name.")
+    seeds: int = Field(0, ge=0, description="Use only the first seeds of the study; 0: all.")
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return self.label or self.row
+
+
+class Study(Settings):
+    """A run of chapter 2 (thesis sections 2.3 and 2.4): collection, rankers, and where files are.
+
+    ``word_pieces``: by the thesis's names, BERT-Token and SciBERT-Token. ``seeds``: of training;
+    values are means over them. ``each_task``: whether one model is trained per task.
+    """
+
+    collection: CollectionSettings
+    word_pieces: dict[Literal["BERT-Token", "SciBERT-Token"], WordPieces]
+    systems: dict[str, System]
+    derived: File = Field(Path("data/facts/query_by_example"), validate_default=True)
+    outputs: File
+    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
+    each_task: bool = False
+    device: Literal["cpu", "cuda"] = "cpu"
+    threads: Count = 1
+
+    def name_of(self, row: str) -> str:
+        """Return what tables call a row of the thesis's tables; empty where nothing is it."""
+        for system in self.systems.values():
+            if system.row == row:
+                return system.name
+        model, _, tokens = row.partition(" ")
+        labels = dict.fromkeys(systems.ANALYSERS, "")
+        labels |= {name: pieces.label for name, pieces in self.word_pieces.items()}
+        if model not in ("LM", "BM25") or tokens not in labels:
+            return ""
+        return f"{model} {labels[tokens] or tokens}"
+
+    def rows(self, published: pd.DataFrame) -> dict[str, str]:
+        """Map the rows of a published table to what tables call them here, where they exist."""
+        rows = {}
+        for row in published["model"]:
+            rankers = [self.name_of(ranker) for ranker in row.split(" + ")]  # a mixture has two
+            if all(rankers):
+                rows[row] = " + ".join(rankers)
+        return rows
+
+    def seeds_of(self, system: str) -> tuple[int, ...]:
+        """Return the seeds of a system; only the first where nothing is random."""
+        settings = self.systems[system]
+        if settings.training or settings.kind == "random":
+            return self.seeds[: settings.seeds or None]
+        return self.seeds[:1]
+
+    def columns(self, name: str) -> list[str]:
+        """Return the columns of scores of a ranker, by its name in tables: one per seed."""
+        for column, system in self.systems.items():
+            if system.name == name:
+                return [f"{column}.{seed}" for seed in self.seeds_of(column)]
+        raise KeyError(f"no ranker {name!r} in the config")
+
+    def names_of_columns(self, columns: Iterable[str]) -> dict[str, str]:
+        """Return what tables call the ranker of each column; those of several seeds are one."""
+        names = {}
+        for column in columns:
+            system = self.systems.get(column.rpartition(".")[0])
+            names[column] = system.name if system else self.name_of(column)
+        return names
+
+
+def read_study(name: str) -> Study:
+    """Read a config: a name in ``data/studies/query_by_example``, or a YAML file."""
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        path = project.data("studies", "query_by_example", f"{name}.yaml")
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        study = Study.model_validate(content, context={"folder": path.parent})
+    except ValidationError as error:
+        mistakes = []
+        for mistake in error.errors():
+            mistakes.append(f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}")
+        raise ValueError(f"{path}: {'; '.join(mistakes)}") from None
+    project.noted(path)
+    return study
+
+
+# --- derived data and cached model outputs --------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class QueryByExample:
-    """A query-by-example data set, its tables checked against each other (thesis section 2.3.1)."""
+class DerivedData:
+    """Judgements, splits and counts of terms of a collection, without its texts.
 
-    papers: pd.DataFrame
+    ``judgements``: ``task, query, document, grade``. ``splits``: ``task, fold, part, query``.
+    ``paper_lengths``: ``document`` and a column per analyser. ``shared_terms, term_statistics``:
+    as `systems.shared_terms` returns them.
+    """
+
     judgements: pd.DataFrame
     splits: pd.DataFrame
+    paper_lengths: pd.DataFrame
+    shared_terms: pd.DataFrame
+    term_statistics: pd.DataFrame
 
-    def __post_init__(self) -> None:
-        for name, columns in _COLUMNS.items():
-            need_columns(getattr(self, name), columns)
-            refuse_twice(getattr(self, name), _KEYS[name], f"{name} hold a row")
-        judged = set(self.judgements["query"]) | set(self.judgements["document"])
-        without_text = sorted(judged - set(self.papers["document"]))
-        if without_text:
-            raise ValueError(
-                f"{len(without_text)} judged papers have no text, the first is {without_text[0]!r}"
-            )
 
-    @classmethod
-    def of(cls, **rows: Any) -> QueryByExample:
-        """The data set of each table's rows as loaders read them, in any order."""
-        tables = {}
-        for name, columns in _COLUMNS.items():
-            table = pd.DataFrame(rows[name], columns=columns)
-            tables[name] = table.sort_values(columns, ignore_index=True)
-        return cls(**tables)
+def _file(path: Path, script: str) -> Path:
+    """Return a file that a script makes, noted as used."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: not found; make it with {script} --config CONFIG")
+    return project.noted(path)
 
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """The names of the tasks, ascending."""
-        return tuple(sorted(set(self.judgements["task"])))
 
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """The ids of all query papers over all tasks, ascending."""
-        return tuple(sorted(set(self.judgements["query"])))
+def _derived(study: Study, name: str) -> Path:
+    path = study.derived / f"{PREFIXES[study.collection.kind]}{name}"
+    return _file(path, "data/facts/query_by_example/make.py")
 
-    @property
-    def pairs(self) -> pd.DataFrame:
-        """Each ``query, document`` pair judged in some task, once, ascending: what is scored."""
-        pairs = self.judgements[["query", "document"]].drop_duplicates()
-        return pairs.sort_values(["query", "document"], ignore_index=True)
+
+def read_derived(study: Study) -> DerivedData:
+    """Read the derived data of a study's collection."""
+    judgements = pd.read_parquet(_derived(study, "judgements.parquet")).astype({"grade": int})
+    if study.collection.kind == "csfcube":
+        shared = pd.read_parquet(_derived(study, "shared_terms.parquet"))
+        statistics = pd.read_parquet(_derived(study, "term_statistics.parquet"))
+    else:
+        # Of many pairs per paper, the counts of each paper are the shorter form.
+        pairs = judgements[["query", "document"]].drop_duplicates(ignore_index=True)
+        counts = pd.read_parquet(_derived(study, "term_counts.parquet"))
+        shared, statistics = systems.shared_terms(counts, pairs)
+    return DerivedData(
+        judgements=judgements,
+        splits=pd.read_csv(_derived(study, "splits.csv"), dtype=str),
+        paper_lengths=pd.read_parquet(_derived(study, "paper_lengths.parquet")),
+        shared_terms=shared,
+        term_statistics=statistics,
+    )
+
+
+def read_output(study: Study, name: str) -> Path:
+    """Return a file of cached model outputs, noted as used."""
+    return _file(study.outputs / name, "data/outputs/query_by_example/record.py")
+
+
+def read_scores(study: Study, judgements: pd.DataFrame) -> pd.DataFrame:
+    """Read the scores of each judged pair: ``task, query, document``, a column per ranker and seed.
+
+    Raises ValueError where a pair or a ranker of the config has no score.
+    """
+    path = read_output(study, "scores.csv.gz")
+    scores = pd.read_csv(path, dtype=dict.fromkeys(PAIR, str))
+    scores = scores.sort_values(PAIR, ignore_index=True)
+    pairs = judgements[PAIR].sort_values(PAIR, ignore_index=True)
+    if not scores[PAIR].equals(pairs):
+        raise ValueError(f"{path}: must score the {len(pairs)} judged pairs, got {len(scores)}")
+    for name, system in study.systems.items():
+        if system.kind == "specter":
+            specter = pd.read_parquet(_derived(study, "specter.parquet"))
+            specter = specter.rename(columns={"score": f"{name}.{study.seeds[0]}"})
+            scores = scores.merge(specter, how="left", on=PAIR)
+        elif system.kind == "random":
+            for seed in study.seeds_of(name):
+                scores[f"{name}.{seed}"] = np.random.default_rng(seed).random(len(scores))
+    columns = [f"{model} {name}" for name in study.word_pieces for model in ("BM25", "LM")]
+    for system in study.systems.values():
+        columns += study.columns(system.name)
+    missing = sorted(set(columns) - set(scores))
+    if missing:
+        raise ValueError(f"{path}: must score every ranker of the config, got no {missing[0]}")
+    if scores[columns].isna().to_numpy().any():
+        raise ValueError(f"{path}: must have a score in every cell")
+    return judgements[PAIR].merge(scores[[*PAIR, *columns]], how="left", on=PAIR)
+
+
+def example_weights(study: Study) -> pd.DataFrame:
+    """Read the term weights of our example sentence: ``system, place, token, weight``.
+
+    TILDE's are probabilities. Of its tokens, which need not be in the sentence, only words of four
+    letters and more are returned.
+    """
+    table = pd.read_csv(
+        read_output(study, "example.csv"), dtype={"token": str}, keep_default_na=False
+    )
+    names = {}
+    for row, design in ((TILDE_ROW, "TILDE"), (TILDEV2_ROW, "TILDEv2")):
+        names[study.columns(study.name_of(row))[0].rpartition(".")[0]] = design
+    table = table[table["system"].isin(names)]
+    table["system"] = table["system"].map(names)
+    is_tilde = table["system"] == "TILDE"
+    table.loc[is_tilde, "weight"] = np.exp(table.loc[is_tilde, "weight"])
+    return table[~is_tilde | table["token"].str.fullmatch("[a-z]{4,}")]
 
 
 def text_of(papers: pd.DataFrame) -> pd.Series:
-    """Text by which a paper is searched and ranked, by document.
+    """Return the text by which papers are searched: title, a space, abstract; by document.
 
-    thesis section 2.3.1: "a concatenation of abstract and title"; here the title, a space, and the
-    abstract.
+    thesis section 2.3.1: "a concatenation of abstract and title".
     """
-    text = papers["title"] + " " + papers["abstract"]
-    return text.str.strip().set_axis(pd.Index(papers["document"], name="document")).rename("text")
+    text = (papers["title"] + " " + papers["abstract"]).str.strip()
+    return text.set_axis(pd.Index(papers["document"], name="document")).rename("text")
 
 
-def without_reversed(judged: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
-    """Judged pairs without those that are scored the other way round.
-
-    A paper may be a query in one half and a candidate in the other: links go both ways.
-    """
-    reversed_pairs = scored.rename(columns={"query": "document", "document": "query"})
-    scored_pairs = pd.MultiIndex.from_frame(reversed_pairs[["query", "document"]])
-    return judged[~pd.MultiIndex.from_frame(judged[["query", "document"]]).isin(scored_pairs)]
-
-
-def task_name(task: str) -> str:
-    """What tables call a task."""
-    return (TASK_NAMES | LINK_TASK_NAMES).get(task, task.capitalize())
-
-
-def in_table_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of ``task, query, ...``, sorted, with the thesis's tasks in the order of its tables."""
-    places = {task: place for place, task in enumerate(TASK_NAMES)}
-    # Tasks of other collections stay in alphabetical order: all have the same place.
-    place = table["task"].map(places).fillna(len(places))
-    by_column = [name for name in (*PAIR, "fold", "part") if name in table]
-    ordered = table.assign(place=place).sort_values(["place", *by_column], ignore_index=True)
-    return ordered.drop(columns="place")
-
-
-def chosen(choices: Mapping[str, Choice], word: str, what: str) -> Choice:
-    """What a word stands for; a word that is none of the choices is refused."""
-    if word not in choices:
-        raise ValueError(f"{what} must be {' or '.join(map(json.dumps, choices))}, found {word!r}")
-    return choices[word]
+def task_name(task: str) -> Any:
+    """Return what tables call a task."""
+    return TASK_NAMES.get(task, task.capitalize())

@@ -13,7 +13,6 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
 from numpy.typing import NDArray
 
 from equipoise_compendium.plots import COLOURS, literal
-from equipoise_studies.query_by_example.study import TILDE_ROW, TILDEV2_ROW, Study
 
 GRADE_COLOURS = ("#FFFFFF", "#8FC1E3", "#2F7FBF", "#08306B")
 """Grades 0 to 3, from not relevant to identical: one hue, darker for more relevant."""
@@ -33,25 +32,6 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> No
     ax.add_patch(
         FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=9, color="#444444", lw=1.0)
     )
-
-
-def example_weights(study: Study) -> pd.DataFrame:
-    """Recorded weights of our sentence: ``system, place, token, weight``, TILDE's as probabilities.
-
-    Of TILDE's tokens, which need not be in the sentence, only words of four letters and more.
-    """
-    names = {
-        study.column(study.called(TILDE_ROW)): "TILDE",
-        study.column(study.called(TILDEV2_ROW)): "TILDEv2",
-    }
-    path = study.file("example.csv")
-    table = pd.read_csv(path, dtype={"token": str}, keep_default_na=False)
-    table = table[table["system"].isin(names)]
-    table["system"] = table["system"].map(names)
-    is_tilde = table["system"] == "TILDE"
-    table.loc[is_tilde, "weight"] = np.exp(table.loc[is_tilde, "weight"])
-    is_word = table["token"].str.fullmatch("[a-z]{4,}")
-    return table[~is_tilde | is_word]
 
 
 def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequence[str]) -> None:
@@ -121,7 +101,7 @@ def ranked_candidates(
     """
     if len(grades) != len(systems) or grades.min() < 0 or grades.max() >= len(GRADE_COLOURS):
         raise ValueError(
-            f"{len(systems)} systems and grades of 0 to 3 wanted, found shape {grades.shape}"
+            f"grades must be 0 to 3 for {len(systems)} systems, got shape {grades.shape}"
         )
     rows, ranks = grades.shape
     for (row, rank), grade in np.ndenumerate(grades):

@@ -1,52 +1,412 @@
-"""The lexical rankers of thesis chapter 2 over texts, by any tokenisation."""
+"""The rankers that need no model: BM25 and the language model, and mixtures of two rankers.
+
+A term of a query adds to a candidate's score only where the candidate contains it too. So the
+shared terms with their counts, how common each is in the collection, and the lengths of the papers
+are all that BM25 and the language model need. Terms are numbers here: ranks in alphabetical order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import regex
+import Stemmer
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 
-from equipoise.arrays import Floats
-from equipoise_studies.query_by_example.data import QueryByExample, chosen, text_of
-from equipoise_studies.systems.lexical import Collection, bm25, jelinek_mercer
-from equipoise_studies.systems.tokenisation import Tokenisation
+from equipoise.arrays import Booleans, Floats, Integers
 
-_MODELS: dict[str, Callable[..., Floats]] = {"bm25": bm25, "lm": jelinek_mercer}
+if TYPE_CHECKING:
+    from equipoise_studies.query_by_example.data import DerivedData
 
-QUERIES_AT_ONCE = 200
-"""Queries whose scores of all documents are in memory at once."""
+Analyser = Callable[[str], list[str]]
+"""From a text to the list of its terms."""
+
+LONGEST = 255
+"""Longest token of the standard tokeniser, in characters; a longer one is cut into pieces."""
 
 BM25 = {"k1": 2.75, "b": 1.0}
 """BM25's parameters in thesis section 2.2.1, tuned there for scientific papers."""
 
 SMOOTHING = 0.1
-"""The language model's weight of the collection, which the thesis does not print."""
+"""Weight of the collection in the language model: Lucene's default, the thesis states none."""
+
+ALPHAS: tuple[float, ...] = tuple(step / 10 for step in range(11))
+"""The weights of the thesis's sweep: 0 to 1 by 0.1."""
+
+FACET = ["task", "query"]
+
+_BOUNDARY = regex.compile(r"\b", flags=regex.VERSION1 | regex.WORD)
+_WORD = regex.compile(r"[\p{Alphabetic}\p{N}]")
+_PORTER = Stemmer.Stemmer("porter", 100_000)
+
+
+# --- terms ----------------------------------------------------------------------------------------
+
+
+def standard_analyser(text: str) -> list[str]:
+    """Split a text at Unicode's default word boundaries, in lower case; keep letters and digits.
+
+    Elasticsearch's standard analyser, which has no stop words by default: thesis section 2.3.2.
+    """
+    tokens = []
+    for word in _BOUNDARY.split(text):
+        if _WORD.search(word):
+            for start in range(0, len(word), LONGEST):
+                tokens.append(word[start : start + LONGEST].lower())
+    return tokens
+
+
+ANALYSERS: Mapping[str, Analyser] = {
+    "SA": standard_analyser,
+    "STM1": lambda text: list(_PORTER.stemWords(text.lower().split())),
+    "STM2": lambda text: list(_PORTER.stemWords(standard_analyser(text))),
+}
+"""The thesis's three analysers: SA, and, Porter-stemmed, STM1 (white space) and STM2 (standard)."""
+
+
+def paper_lengths(texts: pd.Series, analysers: Mapping[str, Analyser]) -> pd.DataFrame:
+    """Count the terms of each paper: ``document`` and a column per analyser."""
+    lengths = pd.DataFrame({"document": texts.index})
+    for name, analyse in analysers.items():
+        lengths[name] = [len(analyse(text)) for text in texts]
+    return lengths.astype(dict.fromkeys(analysers, "int32"))
+
+
+def term_counts(texts: pd.Series, analysers: Mapping[str, Analyser]) -> pd.DataFrame:
+    """Count each term that two papers or more contain: ``analyser, document, term, count``."""
+    tables = []
+    for name, analyse in analysers.items():
+        counts = sparse.csr_array(CountVectorizer(analyzer=analyse).fit_transform(texts))
+        in_two_papers = (counts > 0).sum(axis=0) > 1
+        cells = sparse.coo_array(counts[:, in_two_papers])
+        table = pd.DataFrame({"term": cells.col, "count": cells.data}).astype("int32")
+        table.insert(0, "analyser", name)
+        table.insert(1, "document", texts.index.take(cells.row).to_numpy())
+        tables.append(table)
+    counted = pd.concat(tables)
+    return counted.sort_values(["analyser", "document", "term"], ignore_index=True)
+
+
+def shared_terms(counts: pd.DataFrame, pairs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Find the terms that a query and its candidate share, and how common each term is.
+
+    Parameters
+    ----------
+    counts
+        As `term_counts` returns it.
+    pairs
+        ``query, document``, each once. The documents are the collection.
+
+    Returns
+    -------
+    shared
+        ``analyser, query, document, term, in_query, in_document``; the last two are counts.
+    statistics
+        ``analyser, term, documents, occurrences``: candidates that contain the term, and how often
+        they do together.
+    """
+    # A paper that shares no term with any other has no counts.
+    papers = pd.concat([counts["document"], pairs["query"], pairs["document"]])
+    documents = pd.Index(papers.unique())
+    is_candidate = documents.isin(pairs["document"])
+    shared_tables, statistics_tables = [], []
+    for analyser in counts["analyser"].unique():
+        cells = counts[counts["analyser"] == analyser]
+        places = documents.get_indexer(cells["document"]), cells["term"]
+        shape = len(documents), counts["term"].max() + 1
+        matrix = sparse.coo_array((cells["count"], places), shape=shape).tocsr()
+
+        # One row per pair: how often the query contains each term that its candidate contains too.
+        in_query = matrix[documents.get_indexer(pairs["query"])]
+        in_document = matrix[documents.get_indexer(pairs["document"])]
+        both = sparse.coo_array(in_query * (in_document > 0))
+        order = np.lexsort((both.col, both.row))
+        pair, column = both.row[order], both.col[order]
+        columns, term = np.unique(column, return_inverse=True)
+        shared = pairs.take(pair).reset_index(drop=True)
+        shared["term"] = term
+        shared["in_query"] = both.data[order]
+        shared["in_document"] = in_document[pair, column]
+        shared = shared.astype(dict.fromkeys(["term", "in_query", "in_document"], "int32"))
+        shared.insert(0, "analyser", analyser)
+        shared_tables.append(shared)
+
+        in_collection = matrix[is_candidate][:, columns]
+        statistics = pd.DataFrame({"term": np.arange(len(columns))})
+        statistics["documents"] = (in_collection > 0).sum(axis=0)
+        statistics["occurrences"] = in_collection.sum(axis=0)
+        statistics = statistics.astype("int32")
+        statistics.insert(0, "analyser", analyser)
+        statistics_tables.append(statistics)
+    shared = pd.concat(shared_tables, ignore_index=True)
+    return shared, pd.concat(statistics_tables, ignore_index=True)
+
+
+# --- lexical rankers ------------------------------------------------------------------------------
 
 
 def lexical_scores(
-    dataset: QueryByExample, tokenise: Tokenisation, *, model: str = "bm25", **settings: Any
+    data: DerivedData, *, k1: float = 2.75, b: float = 1.0, smoothing: float = SMOOTHING
 ) -> pd.DataFrame:
-    """Scores of a lexical model for every judged pair: ``query, document, score``.
+    r"""Score every judged pair by BM25 and the language model, with each analyser.
 
-    Papers are searched by title and abstract; the collection is every paper that is a candidate of
-    some query. ``model``: "bm25", or "lm", the Jelinek-Mercer language model; ``**settings`` are
-    those of `bm25` or `jelinek_mercer`. Rows are ordered as ``dataset.pairs``.
+    .. math::
+        BM25(q, d) = \sum_t c_q(t) \ln\Bigl(1 + \frac{N - n_t + 0.5}{n_t + 0.5}\Bigr)
+        \frac{c_d(t) (k_1 + 1)}{c_d(t) + k_1 (1 - b + b |d| / \overline{|d|})}
 
-    thesis sections 2.2.1 and 2.3.2.
+        LM(q, d) = \sum_t c_q(t) \ln\Bigl(1 + \frac{(1 - \lambda) c_d(t) / |d|}
+        {\lambda (c_C(t) + 1) / (|C| + 1)}\Bigr)
+
+    Parameters
+    ----------
+    data
+        The collection is every paper that is a candidate of some query.
+    k1, b
+        BM25's saturation of repeated terms, at least 0, and normalisation by length, 0 to 1.
+    smoothing
+        Lambda, the weight of the collection (Jelinek-Mercer), strictly between 0 and 1.
+
+    Returns
+    -------
+    DataFrame
+        ``query, document``, and ``BM25 ANALYSER`` and ``LM ANALYSER`` for each analyser.
+
+    Notes
+    -----
+    thesis section 2.2.1. The share of a term in the collection is Lucene's, with 1 added.
     """
-    score = chosen(_MODELS, model, "model")
-    texts, pairs = text_of(dataset.papers), dataset.pairs
-    candidates = sorted(set(pairs["document"]))
-    collection = Collection.from_texts(dict(texts[candidates]), tokenise)
-    columns = pd.Index(collection.documents).get_indexer(pairs["document"])
+    if k1 < 0 or not 0 <= b <= 1:
+        raise ValueError(f"k1 must be at least 0 and b between 0 and 1, got k1={k1} and b={b}")
+    if not 0 < smoothing < 1:
+        raise ValueError(f"smoothing must be strictly between 0 and 1, got {smoothing}")
+    scores = data.judgements[["query", "document"]].drop_duplicates(ignore_index=True)
+    lengths = data.paper_lengths.set_index("document")
+    lengths = lengths[lengths.index.isin(scores["document"])]
+    for analyser in lengths.columns:
+        terms = data.shared_terms[data.shared_terms["analyser"] == analyser]
+        terms = terms.merge(data.term_statistics, on=["analyser", "term"])
+        count = terms["in_document"]
+        length = terms["document"].map(lengths[analyser])
 
-    tables = []
-    for start in range(0, len(dataset.queries), QUERIES_AT_ONCE):
-        queries = pd.Index(dataset.queries[start : start + QUERIES_AT_ONCE])
-        scores = score(collection, collection.queries(list(texts[queries])), **settings)
-        rows = queries.get_indexer(pairs["query"])
-        of_part = rows >= 0  # pairs are ordered by query, so parts follow one another
-        tables.append(scores[rows[of_part], columns[of_part]])
-    return pairs.assign(score=np.concatenate(tables))
+        rarity = np.log1p((len(lengths) - terms["documents"] + 0.5) / (terms["documents"] + 0.5))
+        saturation = k1 * (1 - b + b * length / lengths[analyser].mean())
+        terms["BM25"] = terms["in_query"] * rarity * count * (k1 + 1) / (count + saturation)
+
+        share = (terms["occurrences"] + 1) / (lengths[analyser].sum() + 1)
+        gain = (1 - smoothing) * count / length / (smoothing * share)
+        terms["LM"] = terms["in_query"] * np.log1p(gain)
+
+        sums = terms.groupby(["query", "document"])[["BM25", "LM"]].sum()
+        scores = scores.merge(sums.add_suffix(f" {analyser}"), how="left", on=["query", "document"])
+    return scores.fillna(0.0)  # a candidate that shares no term with its query
+
+
+# --- mixtures -------------------------------------------------------------------------------------
+
+
+def z_scale(scores: ArrayLike, queries: ArrayLike) -> Floats:
+    r"""Standardise scores within each query to mean 0 and standard deviation 1 (section 2.3.3).
+
+    .. math:: z(q, d) = \frac{s(q, d) - \bar s_q}{\sigma_q}
+
+    ``scores, queries``: shape (rows,), a score and the code of its query per row. A query whose
+    scores are all equal gets zeros.
+    """
+    values = pd.Series(np.asarray(scores, dtype=np.float64))
+    if not np.isfinite(values).all():
+        raise ValueError("scores to standardise must be finite numbers")
+    groups = values.groupby(np.asarray(queries))
+    deviation = groups.transform("std", ddof=0)
+    scaled = (values - groups.transform("mean")) / deviation.where(deviation > 0, 1.0)
+    return scaled.where(deviation > 0, 0.0).to_numpy()
+
+
+def interpolate(bm25: Floats, contextualised: Floats, alpha: float) -> Floats:
+    r"""Mix two standardised scores; alpha is the weight of BM25 (thesis Eq. 2.5).
+
+    .. math:: s(q, d) = \alpha \, s_{BM25}(q, d) + (1 - \alpha) \, s_{contextualised}(q, d)
+    """
+    return alpha * bm25 + (1.0 - alpha) * contextualised
+
+
+def query_statistics(
+    scores: pd.DataFrame, bm25: str, contextualised: str, lengths: pd.Series
+) -> pd.DataFrame:
+    """Describe each query without judgements: its length, and the shape of both rankers' scores.
+
+    Beyond the thesis, which leaves query-dependent weights to future work (section 2.5.2).
+
+    Parameters
+    ----------
+    scores
+        ``task, query, document`` and the columns ``bm25`` and ``contextualised`` name.
+    lengths
+        Number of tokens by query.
+
+    Returns
+    -------
+    DataFrame
+        By task and query: ``length`` and ``candidates`` (logarithms); for both rankers the largest
+        z-score (``top_*``), how far the tenth is below it (``drop_*``) and the skewness
+        (``skew_*``); and ``agreement``, the correlation of the two rankers.
+    """
+    codes = scores.groupby(FACET).ngroup()
+    table = scores[FACET].copy()
+    table["bm25"] = z_scale(scores[bm25], codes)
+    table["contextualised"] = z_scale(scores[contextualised], codes)
+    # The mean product of two z-scores is their correlation.
+    table["agreement"] = table["bm25"] * table["contextualised"]
+    queries = table.groupby(FACET)
+    features = pd.DataFrame({"candidates": np.log(queries.size())})
+    features.insert(0, "length", np.log(lengths.reindex(features.index, level="query")))
+    for ranker in ("bm25", "contextualised"):
+        top_ten = queries[ranker].nlargest(10).groupby(FACET)
+        features[f"top_{ranker}"] = top_ten.max()
+        features[f"drop_{ranker}"] = top_ten.max() - top_ten.min()
+        features[f"skew_{ranker}"] = queries[ranker].agg(lambda z: (z**3).mean())
+    features["agreement"] = queries["agreement"].mean()
+    return features
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Candidates of every facet, one row each, padded to the longest.
+
+    A facet is a task and a query. ``bm25, relevant, is_candidate``: shape (facets, documents).
+    ``rankers``: for each mixture, z-scores of its columns, shape (facets, documents) each.
+    """
+
+    facets: pd.MultiIndex
+    bm25: Floats
+    rankers: list[list[Floats]]
+    relevant: Booleans
+    is_candidate: Booleans
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: pd.DataFrame,
+        judgements: pd.DataFrame,
+        relevant: int,
+        bm25: str,
+        mixtures: Sequence[Sequence[str]],
+    ) -> Candidates:
+        """Build from scores of pairs, the column of BM25, and the columns of each mixture.
+
+        Facets without a candidate of at least grade ``relevant`` have no average precision.
+        """
+        table = scores.merge(judgements, on=[*FACET, "document"])
+        is_relevant = table["grade"] >= relevant
+        n_relevant = is_relevant.groupby([table["task"], table["query"]]).transform("sum")
+        table = table[n_relevant > 0]
+        # Ties are broken by document id, descending.
+        table = table.sort_values([*FACET, "document"], ascending=[True, True, False])
+        facets = table.groupby(FACET)
+        row, place = facets.ngroup().to_numpy(), facets.cumcount().to_numpy()
+        shape = (int(row.max()) + 1, int(place.max()) + 1)
+
+        def padded(values: Floats) -> Floats:
+            matrix = np.zeros(shape)
+            matrix[row, place] = values
+            return matrix
+
+        rankers = []
+        for columns in mixtures:
+            rankers.append([padded(z_scale(table[column], row)) for column in columns])
+        return cls(
+            facets=pd.MultiIndex.from_frame(table[FACET].drop_duplicates()),
+            bm25=padded(z_scale(table[bm25], row)),
+            rankers=rankers,
+            relevant=padded((table["grade"] >= relevant).to_numpy()) > 0,
+            is_candidate=padded(np.ones(len(table))) > 0,
+        )
+
+    def curves(self, order: Integers | None = None) -> Floats:
+        """Compute average precision under every weight, mean over seeds.
+
+        ``order``: which candidate's score each candidate is given, shape (facets, documents).
+        Returns shape (mixtures, weights, facets).
+        """
+        means = []
+        for columns in self.rankers:
+            precisions = []
+            for z_scores in columns:
+                given = z_scores
+                if order is not None:
+                    given = np.take_along_axis(z_scores, order, axis=1)
+                mixed = np.stack([interpolate(self.bm25, given, alpha) for alpha in ALPHAS])
+                precisions.append(self._average_precision(mixed))
+            means.append(np.mean(precisions, axis=0))
+        return np.stack(means)
+
+    def _average_precision(self, scores: Floats) -> Floats:
+        """Compute average precision of scores of shape (weights, facets, documents)."""
+        # Scores are compared in single precision, as by trec_eval; padding comes last.
+        keys = np.where(self.is_candidate, -scores, np.inf).astype(np.float32)
+        ranked = np.take_along_axis(
+            np.broadcast_to(self.relevant, keys.shape), np.argsort(keys, axis=-1), axis=-1
+        )
+        precision = ranked.cumsum(axis=-1) / np.arange(1, ranked.shape[-1] + 1)
+        return (ranked * precision).sum(axis=-1) / self.relevant.sum(axis=-1)
+
+    def shuffled(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Compute `curves` with scores randomly permuted among the candidates of each facet.
+
+        The scores keep their distribution, and the similarity of rankers and seeds, but say
+        nothing about the documents. Returns shape (draws, mixtures, weights, facets).
+        """
+        curves = []
+        for _ in range(draws):
+            keys = rng.random(self.bm25.shape)
+            keys[~self.is_candidate] = 2.0  # padding stays last
+            curves.append(self.curves(np.argsort(keys, axis=1)))
+        return np.stack(curves)
+
+
+def gains(
+    curves: Floats, facets: pd.MultiIndex, splits: pd.DataFrame, times: Floats
+) -> tuple[Floats, Floats]:
+    """Compute what mixing gains, with the weight of each fold tuned in each bootstrap sample.
+
+    Parameters
+    ----------
+    curves
+        Shape (..., mixtures, weights, facets).
+    splits
+        ``task, fold, part, query``: weights are tuned on ``dev`` and used on ``test``.
+    times
+        How often each facet was drawn, shape (samples, facets).
+
+    Returns
+    -------
+    mixing, oracle
+        Mean gain in MAP over the mixtures, shape (..., samples): of one tuned weight over the
+        better of the two rankers, and of the best weight of each facet over the tuned one.
+    """
+    sums = np.zeros((4, *curves.shape[:-2], len(times)))
+    n_tested = np.zeros(len(times))
+    for _, fold in splits.groupby(["task", "fold"]):
+        is_part = {}
+        for part in ("dev", "test"):
+            queries = fold.loc[fold["part"] == part, FACET]
+            is_part[part] = facets.isin(pd.MultiIndex.from_frame(queries))
+        is_dev, is_test = is_part["dev"], is_part["test"]
+        dev_sums = curves[..., is_dev] @ times[:, is_dev].T  # (..., weights, samples)
+        test_sums = curves[..., is_test] @ times[:, is_test].T
+        # Rounded, so that the last bits of a sum do not choose between equal weights.
+        tuned = dev_sums.round(12).argmax(axis=-2)[..., np.newaxis, :]
+        sums[0] += test_sums[..., 0, :]
+        sums[1] += test_sums[..., -1, :]
+        sums[2] += np.take_along_axis(test_sums, tuned, axis=-2)[..., 0, :]
+        sums[3] += curves[..., is_test].max(axis=-2) @ times[:, is_test].T
+        n_tested += times[:, is_test].sum(axis=1)
+    ranker, bm25, one_weight, best_weights = sums / n_tested
+    mixing = (one_weight - np.maximum(ranker, bm25)).mean(axis=-2)
+    oracle = (best_weights - one_weight).mean(axis=-2)
+    return mixing, oracle

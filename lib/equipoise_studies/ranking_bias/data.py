@@ -27,10 +27,9 @@ from pydantic import (
 )
 from scipy import sparse
 
-from equipoise import plain_yaml
-from equipoise.files import read_yaml
 from equipoise.measures.ranking_bias import TermCounts, TermGroups
 from equipoise.options import Tokens
+from equipoise.readers import read_yaml
 from equipoise_compendium import project
 from equipoise_compendium.claims import OWN_DATA
 from equipoise_compendium.printed import printed_table
@@ -171,7 +170,7 @@ class Study(Settings):
         path = Path(name)
         if path.suffix not in (".yaml", ".yml"):
             path = project.root() / "data" / "studies" / "ranking_bias" / f"{name}.yaml"
-        content = read_yaml(path, plain_yaml.Values)
+        content = read_yaml(path)
         try:
             study = cls.model_validate(content, context={"folder": path.parent})
         except ValidationError as error:

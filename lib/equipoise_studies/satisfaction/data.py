@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,10 +11,10 @@ from typing import Annotated, Literal
 import numpy as np
 import pandas as pd
 import yaml
-from equipoise_compendium.tables import read_columns
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from equipoise_compendium import project
+from equipoise_compendium.printed import read_columns
 
 COLLECTIONS = ("MultiWOZ", "SGD")
 FIRST_TURN, LAST_TURN = 4, 16
@@ -135,7 +136,7 @@ class Study(Settings):
 def read_study(name: str) -> Study:
     """Read a config: a name in data/studies/satisfaction, or the path of a YAML file."""
     path = Path(name).absolute()
-    if path.suffix != ".yaml":
+    if path.suffix not in (".yaml", ".yml"):
         path = project.data("studies", "satisfaction", f"{name}.yaml")
     content = yaml.safe_load(project.noted(path).read_text(encoding="utf-8"))
     if not isinstance(content, dict):
@@ -353,7 +354,7 @@ def predictions(study: Study, other: pd.DataFrame) -> pd.DataFrame:
     tables = []
     for system, estimator in study.estimators.items():
         settings = project.noted(study.outputs / "settings" / f"{system}.json")
-        recorded = yaml.safe_load(settings.read_text(encoding="utf-8"))["turned"]
+        recorded = json.loads(settings.read_text(encoding="utf-8"))["turned"]
         for name, responses in other.groupby("collection"):
             if recorded.get(name) != digest(responses):
                 raise ValueError(f"{system}.csv: must be about the other responses of {name}")

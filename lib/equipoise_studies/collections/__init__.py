@@ -1,1 +1,0 @@
-"""Loaders of collections that more than one study records its systems on."""

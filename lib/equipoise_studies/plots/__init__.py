@@ -1,1 +1,0 @@
-"""Figures of measures that several studies and the command draw."""
