@@ -16,9 +16,9 @@ import pytrec_eval
 import equipoise
 from commands import called
 from equipoise import ir
+from equipoise.errors import InputError, Note
 from equipoise.loaders.groups import read_groups
 from equipoise.loaders.trec import run_names
-from equipoise.problems import InputError, Note
 from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs, tidy_scores
 
 door: Any = equipoise  # its names come when they are first used
