@@ -285,3 +285,49 @@ def test_recorded_word_pieces_go_with_no_other_parameters(
     # Equal differences are ties, whatever their last bits.
     differences = (by_run[first["better"]] - by_run[first["worse"]]).round(9)
     assert first["p"] == pytest.approx(stats.wilcoxon(differences)[1])
+
+
+def test_tables_2_2_to_2_4_have_the_values_of_a_plain_sweep(again: Again) -> None:
+    """BM25; and TILDE's mixture: the weight tuned on each fold, and the best of each query."""
+    folder = project.root() / "reports" / "thesis_ch2_query_by_example" / "tables"
+    names = {"cisicocite": "CISI co-cite", "cacmcocite": "CACM co-cite", "cacmcite": "CACM cite"}
+    bm25 = again.scores("BM25 STM2")
+    columns = [again.scores(column) for column in again.seeds("tilde_minilm")]
+    sweep: dict[Facet, list[float]] = {}
+    for facet in again.grade:
+        first = standardised(bm25[facet])
+        others = [standardised(column[facet]) for column in columns]
+        sweep[facet] = []
+        for step in range(11):
+            alpha, total = step / 10, 0.0
+            for other in others:
+                mixed = {name: alpha * first[name] + (1 - alpha) * other[name] for name in first}
+                total += again.precision(facet, mixed)
+            sweep[facet].append(total / len(others))
+
+    tables = {}
+    for table in ("thesis-table-2.2", "thesis-table-2.3", "thesis-table-2.4", "tuned_weights"):
+        tables[table] = pd.read_csv(folder / f"{table}.csv")
+    by_model = {name: tables[f"thesis-table-{name}"].set_index("model") for name in ("2.2", "2.3")}
+    weights = tables["tuned_weights"].query("measure == 'MAP'").set_index("run")
+    oracle = tables["thesis-table-2.4"].set_index(["fusion", "statistic"])
+    for task, name in names.items():
+        facets = [facet for facet in again.grade if facet[0] == task]
+        tuned = 0.0
+        for fold in ("fold1", "fold2"):
+            dev = [sweep[facet] for facet in facets if again.fold_of[facet] != fold]
+            sums = [round(sum(values), 12) for values in zip(*dev, strict=True)]
+            place = sums.index(max(sums))
+            column = f"{name}, fold {fold[-1]}"
+            assert weights.loc["BM25 STM2 + TILDE MiniLM", column] == place / 10
+            tuned += sum(sweep[facet][place] for facet in facets if again.fold_of[facet] == fold)
+        column, n = f"{name} MAP", len(facets)
+        alone = sum(again.precision(facet, bm25[facet]) for facet in facets) / n
+        assert by_model["2.2"].loc["BM25 STM2", column] == pytest.approx(alone, abs=1e-9)
+        mixture = by_model["2.3"].loc["BM25 STM2 + TILDE MiniLM", column]
+        assert mixture == pytest.approx(tuned / n, abs=1e-9)
+        best = float(oracle.loc[("BM25 + TILDE MiniLM", "ranking quality"), column])
+        assert best == pytest.approx(sum(max(sweep[facet]) for facet in facets) / n, abs=1e-9)
+    at_0 = sum(values.index(max(values)) == 0 for values in sweep.values())
+    statistic = ("BM25 + TILDE MiniLM", "queries with optimal alpha 0")
+    assert float(oracle.loc[statistic, "All MAP"]) == at_0
