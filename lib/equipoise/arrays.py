@@ -98,16 +98,6 @@ def numbered(values: pd.Series) -> tuple[Integers, pd.Index]:
     return codes.astype(np.int64, copy=False), pd.Index(distinct)
 
 
-def each_once(*columns: pd.Series) -> bool:
-    """Whether no two rows agree in every column."""
-    rows = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        codes, distinct = numbered(column)
-        # Numbered again, so that the numbers stay small however many columns there are.
-        rows, _ = pd.factorize(rows * len(distinct) + codes)
-    return pd.Index(rows).is_unique
-
-
 def places(values: pd.Series, index: pd.Index) -> Integers:
     """Place of each value in an index that has each once, -1 where it is not there."""
     if not (values.dtype == index.dtype == "str"):

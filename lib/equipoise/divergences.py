@@ -20,7 +20,7 @@ Quantification. Proceedings of ACL-IJCNLP 2021, pp. 2759-2769, doi:10.18653/v1/2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -82,29 +82,6 @@ def divergence(
         return declared
 
     return declare
-
-
-def divergences_for(kind: Literal["nominal", "ordinal"]) -> list[str]:
-    """Divergences that groups of a kind may take; for ordinal ones, those made for them first."""
-    blind = [name for name, entry in DIVERGENCES.items() if not entry.ordinal]
-    if kind == "nominal":
-        return blind
-    return [name for name in DIVERGENCES if name not in blind] + blind
-
-
-def refuse_order(names: Iterable[str], others: Sequence[str] = ()) -> None:
-    """Refuse divergences that depend on an order, which nominal groups lack.
-
-    ``others``: what else may be taken.
-    """
-    ordered = [name for name in names if name in DIVERGENCES and DIVERGENCES[name].ordinal]
-    if not ordered:
-        return
-    *allowed, last = [*others, *divergences_for("nominal")]
-    raise ValueError(
-        f"{', '.join(ordered)} would depend on the order of nominal groups; "
-        f"take {', '.join(allowed)} or {last}"
-    )
 
 
 # --- arithmetic that they share -------------------------------------------------------------------

@@ -92,21 +92,6 @@ def input_error(
     return InputError([Problem(str(file), line, column, found, wanted)])
 
 
-class Problems(list[Problem]):
-    """Collects the faults of a file, to report how many there are."""
-
-    def add(
-        self, file: object, line: int | None, column: str | None, found: str, wanted: str
-    ) -> None:
-        """Add one fault."""
-        self.append(Problem(str(file), line, column, found, wanted))
-
-    def refuse(self) -> None:
-        """Raise what has been collected, if anything."""
-        if self:
-            raise InputError(self)
-
-
 def need_columns(table: Any, columns: Iterable[str]) -> None:
     """Raise a ValueError where a table has not these columns; it names those it has."""
     missing = [name for name in columns if name not in table.columns]

@@ -278,13 +278,6 @@ def measure(
     return declare
 
 
-@functools.cache
-def option_types() -> dict[str, Any]:
-    """Every option by the name that a parameter has: `PositionWeight` as ``position_weight``."""
-    hints = {name: hint for name, hint in globals().items() if field_of(hint)}
-    return {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): hint for name, hint in hints.items()}
-
-
 # --- readers of values ----------------------------------------------------------------------------
 
 
@@ -413,21 +406,7 @@ Alpha = Annotated[
 
 Trials = Annotated[int, Field(ge=1, le=1000, description="How often all topics are gone through.")]
 Temperature = Annotated[float, Field(ge=0, description="Temperature of the sampling.")]
-TopP = Annotated[
-    float, Field(gt=0, le=1, description="Share of the probability that sampling keeps.")
-]
-MaxTokens = Annotated[int, Field(ge=1, description="Longest answer.")]
-FirstSeed = Annotated[int, Field(description="First seed; each turn has the next one.")]
-SystemPrompt = Annotated[str, Field(description="System prompt.")]
 Note = Annotated[str, Field(description="Remark to keep with the settings.")]
-KeyVariable = Annotated[
-    str, Field(description="Environment variable with the key, if one is needed.")
-]
-Timeout = Annotated[
-    float, Field(gt=0, le=86_400, description="Seconds for a whole answer, from request to end.")
-]
-Tries = Annotated[int, Field(ge=1, description="Most requests for one answer.")]
-Pause = Annotated[float, Field(ge=0, le=86_400, description="Seconds between requests.")]
 
 
 # --- rankings -------------------------------------------------------------------------------------
@@ -596,12 +575,6 @@ Systems = Annotated[
 Over = Annotated[
     str, Field(description="Column that distinguishes the cases, such as trial or annotator.")
 ]
-Worst = Annotated[
-    float, Field(gt=0, le=1, description="Share of the cases that counts as the worst, for CVaR.")
-]
-Worse = Annotated[
-    Literal["low", "high"], Field(description="Which values of the score are the worse ones.")
-]
 
 
 # --- bias in the terms of rankings, and overlap of rankings ---------------------------------------
@@ -660,9 +633,6 @@ TiedScores = Annotated[
         description="Documents of equal score: as they are ranked, or the mean over all their "
         "orders; this needs scores."
     ),
-]
-Towards = Annotated[
-    str, Field(title="GROUP", description="Group that ARB is positive for.  [the second by name]")
 ]
 Background = Annotated[
     Literal["collection", "own"],

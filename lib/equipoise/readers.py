@@ -126,16 +126,6 @@ def json_value(text: str | bytes) -> Any:
         raise ValueError("no JSON") from None
 
 
-def read_json(path: Source) -> Any:
-    """The JSON value of a file."""
-    try:
-        return json_value(read_text(path))
-    except InputError:
-        raise
-    except ValueError as error:
-        raise input_error(path, "JSON", str(error)) from None
-
-
 def read_json_lines(path: Source, text: str | None = None) -> list[tuple[int, dict[str, Any]]]:
     """The objects of a JSON Lines file, each with the number of its line; blank lines are none."""
     rows = []

@@ -68,7 +68,7 @@ def permute(
     from equipoise.permutations.structures import class_structures, sampled_permutations
     from equipoise_compendium.writing import new_folder, write_csv
 
-    utterances = read_topics(topics).utterances
+    utterances = read_topics(topics)
     if qrels is not None:
         judged = utterances["query"].isin(read_qrels(qrels)["topic"])
         if not judged.any():

@@ -108,13 +108,15 @@ def score_crbo(
         originals.append(read_run(before, name, order=order))
         counterfactuals.append(read_run(after, name, order=order, rename=original_ids))
     with_ends = ends_of_means(options)
+    renamed = []
     if ids is not None or suffix:
-        judge([_renamed_seen(pd.concat(counterfactual_ids), suffix, ids, original_of)])
+        renamed = judge([_renamed_seen(pd.concat(counterfactual_ids), suffix, ids, original_of)])
     scores = crbo(
         pd.concat(originals, ignore_index=True),
         pd.concat(counterfactuals, ignore_index=True),
         **options,
     )
+    scores.attrs["seen"] += renamed
     show_seen(scores)
     scores = with_ends(scores)
     write({output: scores})

@@ -101,8 +101,6 @@ SAMPLES = {
         '{"number": 3, "raw_utterance": "And lung cancer?"}]}]',
     ),
     "--classes": ("query,class", "31_1,SE", "31_2,FT", "31_3,SE"),
-    "--dependencies": ("query,depends_on", "31_2,31_1"),
-    "--config, the rest as in data/studies/CHAPTER": ("stands_for: replica", "record: my_record"),
     "--topics": (
         "topic,type,request,format,site",
         "T1,movies,Please list films about chess.,title,imdb.com",

@@ -97,7 +97,6 @@ def test_gfr_vectorised(benchmark: Any, collection: dict[str, Any]) -> None:
             **collection,
             "cutoff": DOCUMENTS,
             "similarities": {"ordinal": ("rnod",)},
-            "least_seen": 0,
         },
         rounds=8,
     )

@@ -12,6 +12,7 @@ from scipy import stats
 from sklearn.metrics import precision_score, recall_score
 
 from equipoise.answer_modes import MODES, mode_name, mode_parts
+from equipoise.errors import Note
 from equipoise.measures.attribution import (
     attribution_confidence,
     bias_table,
@@ -23,7 +24,6 @@ from equipoise.measures.attribution import (
     score_attribution,
 )
 from equipoise.measures.citations import Citations, citations
-from equipoise.problems import Note
 
 MIXED = ("Informed/CF-informed", "CF-informed/Informed")
 scores = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=8)

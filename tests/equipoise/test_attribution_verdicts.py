@@ -15,7 +15,7 @@ from scipy import stats
 from commands import called
 from equipoise.measures.attribution import score_attribution, verdicts
 
-pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.problems.Note")
+pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.errors.Note")
 
 
 def answers(pairs: list[tuple[int, int]], relevant_author: str = "Human") -> pd.DataFrame:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands import called
-from equipoise import catalogue, declare, divergences
+from equipoise import catalogue, divergences, options
 from equipoise.measures import gfrc, rank_overlap, ranking_bias
 from equipoise_compendium import project
 
@@ -19,7 +19,7 @@ BY_NAME = {measure.name: measure for measure in MEASURES}
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_a_measure_says_what_the_code_says(measure: declare.Measure) -> None:
+def test_a_measure_says_what_the_code_says(measure: options.Measure) -> None:
     assert measure.meaning in " ".join(
         (inspect.getdoc(measure.function) or "").replace("`", "").split()
     )
@@ -137,3 +137,17 @@ def test_every_upstream_item_is_described() -> None:
     described = {(row[0].strip("`"), row[3]): row for row in rows if len(row) == 5}
     assert set(described) == items
     assert all(all(row) for row in described.values())
+
+
+def test_every_divergence_is_an_option_and_ordinal_ones_come_first() -> None:
+    nominal = [name for name, one in divergences.DIVERGENCES.items() if not one.ordinal]
+    assert options.choices_of(options.Nominal) == tuple(nominal)
+    ordinal = [name for name in divergences.DIVERGENCES if name not in nominal]
+    assert set(options.choices_of(options.Ordinal)) == {*ordinal, *nominal}
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+def test_every_default_passes_its_own_type(measure: options.Measure) -> None:
+    for option in measure.options:
+        if option.help and option.value is not None:
+            np.testing.assert_equal(option.check(option.value), option.value)

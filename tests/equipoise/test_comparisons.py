@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from statsmodels.formula.api import ols
 
-from equipoise.problems import Note
+from equipoise.errors import Note
 from equipoise.statistics import (
     compare_pairs,
     compare_systems,

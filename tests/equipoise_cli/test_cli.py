@@ -221,7 +221,7 @@ def test_list_shows_notebooks_parameters_and_artefacts() -> None:
 def test_build_names_wrong_parameters() -> None:
     result = run("build", "gfrc_time_travel_movies", "-p", "patients=3")
     assert result.exit_code == 2
-    assert "no parameter 'patients'; it has patience (int)" in result.output
+    assert "unknown parameter 'patients'; it has patience (int)" in result.output
     assert run("build", "-p", "patience").exit_code == 2
     assert run("build", "-p", "patience=1", "-p", "patience=2").exit_code == 2
     assert run("build", "no_such_notebook").exit_code == 2

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from commands import called
-from equipoise.problems import Note
+from equipoise.errors import Note
 from equipoise_cli.loaders.rag_answers import read_answer_files, read_fields, value_at
 from equipoise_cli.shared import SAMPLES
 

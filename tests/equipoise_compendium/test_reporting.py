@@ -11,9 +11,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from equipoise.readers import number
 from PIL import Image
 
-from equipoise.files import parse_number
 from equipoise_compendium import ledger, project
 from equipoise_compendium.claims import OWN_DATA, Evidence, stated, table_of
 from equipoise_compendium.printed import Difference, Printed, artefacts, compare, printed_table
@@ -40,9 +40,7 @@ def ours(name: str, keys: list[str]) -> pd.DataFrame:
     """Return the printed table as if it were ours, numbers as numbers."""
     table = printed_table(name)
     values = table.drop(columns=keys)
-    return table[keys].join(
-        values.map(lambda text: parse_number(text) if text else None).astype(float)
-    )
+    return table[keys].join(values.map(lambda text: number(text) if text else None).astype(float))
 
 
 def test_equal_at_the_printed_precision() -> None:

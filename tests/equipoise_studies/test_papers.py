@@ -12,13 +12,13 @@ import pytest
 from equipoise_cli.loaders.fairweb_conversations import parse_fairweb
 
 from equipoise.attributes import read_attributes
+from equipoise.errors import InputError
 from equipoise.loaders.transcripts import (
     nugget_frame,
     parse_transcripts,
     turn_frame,
 )
 from equipoise.nuggets import nugget_table, read_nuggets
-from equipoise.problems import InputError
 from equipoise_compendium import project
 from equipoise_compendium.claims import stated
 

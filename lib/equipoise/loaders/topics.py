@@ -1,153 +1,82 @@
-"""Topics of conversational tracks: scripts of utterances, read, and written in the same form.
+"""Topics of conversational tracks: scripts of utterances.
 
 CAsT and iKAT have a JSON list of topics, each with a ``number`` and its turns: ``turn``, each with
 ``number`` and ``raw_utterance`` (CAsT), or ``turns``, each with ``turn_id`` and ``utterance``
 (iKAT). Anything else is read as lines ``id<TAB>text``, the id being topic_turn, such as 31_4.
-Further keys are kept.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from equipoise.files import read_json, read_text
-from equipoise.loaders.objects import fields_of
-from equipoise.problems import Problems, shown
+from equipoise.errors import input_error, shown
+from equipoise.readers import json_value, read_text
 
-# What holds the turns, and in each the number and the text.
+# What contains the turns, and in each the number and the text.
 _KEYS = {"turn": ("number", "raw_utterance"), "turns": ("turn_id", "utterance")}
 _ID = re.compile(r"(\S+)_([^\s_]+)")
 
 
-@dataclass(frozen=True, eq=False)
-class Topics:
-    """The utterances of a topics file, and what it says of them besides.
+def read_topics(path: str | Path) -> pd.DataFrame:
+    """Read the topics of a track: CAsT or iKAT JSON, or lines of id and utterance.
 
-    ``utterances``: columns query (topic_turn), topic, turn (from 1, in the order of the script),
-    text. ``sources``: by query, topic and turn as the file has them; none of a file of lines.
+    Returns columns query (topic_turn), topic, turn (from 1, in the order of the script), text.
     """
-
-    utterances: pd.DataFrame
-    sources: dict[str, tuple[dict[str, Any], dict[str, Any]]]
-
-    @property
-    def ending(self) -> str:
-        """Of a file of these topics."""
-        return ".json" if self.sources else ".tsv"
-
-    def conversation(self, name: str, queries: Sequence[str], texts: Sequence[str]) -> str:
-        """Another conversation of utterances of one topic, as such a file has it, on own lines."""
-        if not self.sources:
-            lines = [f"{name}_{place}\t{text}\n" for place, text in enumerate(texts, start=1)]
-            return "".join(lines)
-        topic, _ = self.sources[queries[0]]
-        turns_key = next(key for key in _KEYS if key in topic)
-        number_key, _ = _KEYS[turns_key]
-        turns = []
-        for place, query in enumerate(queries, start=1):
-            _, turn = self.sources[query]
-            turns.append(turn | {number_key: place})
-        return json.dumps(topic | {"number": name, turns_key: turns}, ensure_ascii=False)
-
-
-@dataclass
-class _Utterances:
-    """The utterances of a file as they are read, and what is wrong with others."""
-
-    path: str | Path
-    problems: Problems
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def add_topic(self, place: int, topic: object) -> None:
-        """Take in the turns of a topic of JSON; ``place`` is its number in the list, from 1."""
-        content = fields_of(topic)
-        where = f"topic at place {place}"
-        number = self._part_of_id(content, "number", where)
-        # Of CAsT or iKAT, by what holds the turns.
-        turns_key = next((key for key in _KEYS if isinstance(content.get(key), list)), None)
-        if turns_key is None:
-            expected = "a list turn (CAsT) or turns (iKAT)"
-            self.problems.add(self.path, None, where, "no turns", expected)
-            return
-        number_key, text_key = _KEYS[turns_key]
-        for turn_place, turn in enumerate(content[turns_key], start=1):
-            where = f"topic {number}, turn at place {turn_place}"
-            turn_content = fields_of(turn)
-            turn_number = self._part_of_id(turn_content, number_key, where)
-            text = self._text(turn_content, text_key, where)
-            if None in (number, turn_number, text):
-                continue
-            row = {"place": where, "query": f"{number}_{turn_number}", "topic": str(number)}
-            self.rows.append(row | {"text": text, "source": (topic, turn)})
-
-    def _part_of_id(self, content: dict[str, Any], key: str, where: str) -> int | str | None:
-        value = content.get(key)
-        if type(value) is int or (isinstance(value, str) and re.fullmatch(r"\S+", value)):
-            return value
-        self._wrong(value, f"{where}, {key}", "a number, or a text without blanks")
-        return None
-
-    def _text(self, content: dict[str, Any], key: str, where: str) -> str | None:
-        value = content.get(key)
-        if isinstance(value, str) and value.strip():
-            return value.strip()
-        self._wrong(value, f"{where}, {key}", "a text")
-        return None
-
-    def _wrong(self, value: object, where: str, expected: str) -> None:
-        problem = "nothing" if value is None else f"{type(value).__name__} {shown(value)}"
-        self.problems.add(self.path, None, where, problem, expected)
-
-    def add_line(self, number: int, line: str) -> None:
-        """Take in a line of an id, a tab and an utterance."""
-        if not line.strip():
-            return
-        # By tabs alone: an utterance has commas and quotes.
-        query, *fields = [part.strip() for part in line.split("\t")]
-        match = _ID.fullmatch(query)
-        if len(fields) != 1 or not fields[0]:
-            problem, expected = f"{len(fields) + 1} fields", "two: id, a tab, the utterance"
-            self.problems.add(self.path, number, None, problem, expected)
-        elif match is None:
-            expected = "a topic and a turn, such as 31_4"
-            self.problems.add(self.path, number, "id", shown(query), expected)
-        else:
-            row = {"place": number, "query": query, "topic": match[1], "text": fields[0]}
-            self.rows.append(row | {"source": None})
-
-
-def read_topics(path: str | Path) -> Topics:
-    """Read the topics of a track: CAsT or iKAT JSON, or lines of id and utterance."""
-    text, problems = read_text(path), Problems()
+    text = read_text(path)
     is_json = text.lstrip().startswith(("[", "{"))
-    utterances = _Utterances(path, problems)
-    if is_json:
-        content = read_json(path, list, "a JSON list of topics", text)
-        for place, topic in enumerate(content, start=1):
-            utterances.add_topic(place, topic)
-    else:
-        for number, line in enumerate(text.split("\n"), start=1):
-            utterances.add_line(number, line)
-
-    table = pd.DataFrame(utterances.rows, columns=["place", "query", "topic", "text", "source"])
-    for row in table[table["query"].duplicated()].itertuples():
-        problem, expected = f"{row.query} again", "each turn once"
-        if is_json:
-            problems.add(path, None, row.place, problem, expected)
-        else:
-            problems.add(path, row.place, "id", problem, expected)
-    if table.empty and not problems:
-        problems.add(path, None, None, "topics without turns", "at least one utterance")
-    problems.refuse()
+    rows = list(_of_json(text, path) if is_json else _of_lines(text, path))
+    table = pd.DataFrame(rows, columns=["place", "query", "topic", "text"])
+    if table.empty:
+        raise input_error(path, "topics with at least one utterance", "none")
+    repeated = table[table["query"].duplicated()]
+    if len(repeated):
+        place, query = repeated.iloc[0][["place", "query"]]
+        raise input_error(path, f"{place}: each turn must be given once", shown(query))
     table["turn"] = table.groupby("topic", sort=False).cumcount() + 1
-    sources = {}
-    if is_json:
-        sources = dict(zip(table["query"], table["source"], strict=True))
-    return Topics(table[["query", "topic", "turn", "text"]], sources)
+    return table[["query", "topic", "turn", "text"]]
+
+
+def _of_json(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str]]:
+    try:
+        topics = json_value(text)
+    except ValueError as error:
+        raise input_error(path, "a JSON list of topics", str(error)) from None
+    if not isinstance(topics, list) or not topics:
+        raise input_error(path, "a JSON list of topics", shown(topics))
+    for place, topic in enumerate(topics, start=1):
+        keys = [
+            key for key in _KEYS if isinstance(topic, dict) and isinstance(topic.get(key), list)
+        ]
+        if not keys:
+            wanted = f"topic {place} must have a list turn (CAsT) or turns (iKAT)"
+            raise input_error(path, wanted, shown(topic))
+        number_key, text_key = _KEYS[keys[0]]
+        for turn_place, turn in enumerate(topic[keys[0]], start=1):
+            where = f"topic {place}, turn {turn_place}"
+            fields = turn if isinstance(turn, dict) else {}
+            numbers = [topic.get("number"), fields.get(number_key)]
+            words = [str(number) for number in numbers if isinstance(number, (int, str))]
+            utterance = fields.get(text_key)
+            if len(words) < 2 or any(len(word.split()) != 1 for word in words):
+                wanted = f"{where} must have numbers, or words, as number and {number_key}"
+                raise input_error(path, wanted, shown(numbers))
+            if not isinstance(utterance, str) or not utterance.strip():
+                raise input_error(path, f"{where} must have a text as {text_key}", shown(utterance))
+            yield where, "_".join(words), words[0], utterance.strip()
+
+
+def _of_lines(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        # By tabs alone: an utterance has commas and quotes.
+        fields = [field.strip() for field in line.split("\t")]
+        match = _ID.fullmatch(fields[0])
+        if match is None or len(fields) != 2 or not fields[1]:
+            wanted = "an id such as 31_4, a tab, the utterance"
+            raise input_error(path, wanted, shown(line), number)
+        yield f"line {number}", fields[0], match[1], fields[1]
