@@ -168,7 +168,7 @@ def test_overlap_is_the_mean_over_every_order_of_the_documents(seed: int, depth:
                 lists.append([*best, *[-1] * (depth - len(best))])
         expected[topic] = rbo(ordered[0], ordered[1]).mean()
     texts = [world.assign(document="d" + world["document"].astype(str)) for world in worlds]
-    found = crbo(*texts, depth=depth, tied_scores="expected", least_seen=0.0)
+    found = crbo(*texts, depth=depth, tied_scores="expected")
     assert found["value"][:3].to_numpy() == pytest.approx(expected, abs=1e-12)
 
 
