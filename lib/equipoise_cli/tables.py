@@ -16,7 +16,7 @@ import click
 
 FIGURES = (".svg", ".png", ".pdf")
 
-_LATEX = {
+_LATEX: Any = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.errors import InputError
 from equipoise.measures.citations import (
     OVER_RELEVANT,
     OVER_RETRIEVED,
     citation_share,
     citation_verdicts,
 )
+from equipoise.problems import InputError
 from equipoise.statistics import bootstrap_interval
 
-pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.errors.Note")
+pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.problems.Note")
 
 ANSWERS = st.lists(
     st.lists(st.sampled_from("abc"), min_size=1, max_size=5).flatmap(
@@ -181,15 +181,6 @@ def test_what_cannot_be_counted_is_refused(change: dict[str, Any], told: str) ->
         citation_share(many().assign(**change))
 
 
-def test_citations_of_nothing_shown_are_errors_and_few_are_counted() -> None:
-    with pytest.raises(
-        InputError, match="a citation of a document shown for at least one, got none for 60"
-    ):
+def test_citations_of_nothing_shown_are_an_error() -> None:
+    with pytest.raises(InputError, match="got none for 60 answers"):
         citation_share(many().assign(answer="So [9]"))
-    quiet = many()
-    quiet.loc[:39, "answer"] = "So."
-    scores = citation_share(quiet)
-    (count,) = scores.attrs["seen"]
-    assert (count.found, count.whole) == (20, 60)
-    row = means_of(scores).loc[("a", OVER_RETRIEVED)]
-    assert (row["count"], row["left_out"]) == (20, 40)

@@ -312,7 +312,7 @@ def test_one_count_serves_several_term_lists() -> None:
         (lambda: neutrality([[-1, 2]]), "at least 0"),
         (lambda: neutrality([[1, 2]], threshold=-1), "threshold"),
         (lambda: neutrality([[1, 2]], [0, 0]), "a sum above 0"),
-        (lambda: neutrality([[1, 2]], [0.5, 0.3, 0.2]), "2 numbers, got 3"),
+        (lambda: neutrality([[1, 2]], [0.5, 0.3, 0.2]), "must have 2 numbers"),
         (lambda: fairr([1.0], [0]), "cutoffs"),
         (lambda: fairr([1.0], [1], present=[True, True]), "present"),
         (lambda: ted([[1, 0]], [1, 1], [1]), "lengths"),

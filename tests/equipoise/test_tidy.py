@@ -1,9 +1,9 @@
 """The front door: what people hold, in Python or files, gives the tables of our own readers."""
 
-import gzip
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import click
@@ -16,9 +16,7 @@ import pytrec_eval
 import equipoise
 from commands import called
 from equipoise import ir
-from equipoise.errors import InputError, Note
-from equipoise.loaders.groups import read_groups
-from equipoise.loaders.trec import run_names
+from equipoise.problems import InputError, Note
 from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs, tidy_scores
 
 door: Any = equipoise  # its names come when they are first used
@@ -250,55 +248,6 @@ def write(folder: Path, **texts: str) -> Path:
     return folder
 
 
-def test_runs_are_called_by_their_tags(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        a="q Q0 d 1 1 bm25\n",
-        b="<SYSDESC>x</SYSDESC>\nq Q0 d 1 1 dense\n",
-        c="q Q0 d 1 1 bm25\n",
-    )
-    (tmp_path / "d.gz").write_bytes(gzip.compress(b"\nq Q0 d 1 1 splade\n"))
-    pd.DataFrame({"topic": ["q"]}).to_parquet(tmp_path / "e.parquet")
-    assert run_names([tmp_path / name for name in ("a", "b", "d.gz", "e.parquet")]) == [
-        "bm25",
-        "dense",
-        "splade",
-        "e",
-    ]
-    assert run_names([tmp_path / name for name in "abc"]) == ["a", "dense", "c"]
-    write(tmp_path, bm25="a line\n")
-    with pytest.raises(InputError, match="the same file twice"):
-        run_names([tmp_path / "a", tmp_path / "." / "a"])
-
-
-def test_groups_of_documents_come_from_a_table_or_lines(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        csv="document,group\nd1,low\nd2,high\n",
-        lines="q1 d1 1 0\nq1 d2 0.5 0.5\n",
-        target="1\n3\n",
-    )
-    table, attribute = read_groups(tmp_path / "csv", "H", "ordinal", "low:1,high:3")
-    assert (attribute.groups, attribute.target.tolist()) == (("low", "high"), [0.25, 0.75])
-    assert table.to_numpy().tolist() == [["d1", 1, 0], ["d2", 0, 1]]
-    with pytest.raises(InputError, match="must be given with a target that orders them"):
-        read_groups(tmp_path / "csv", "H", "ordinal")
-    assert read_groups(tmp_path / "lines", "H", "ordinal", str(tmp_path / "target"))[
-        1
-    ].target.tolist() == [0.25, 0.75]
-    table, attribute = read_groups(tmp_path / "lines", "H")
-    assert attribute.groups == ("group 1", "group 2")
-    assert table["group 2"].tolist() == [0, 0.5]
-    with pytest.raises(InputError, match=r"one of two or more groups in each row"):
-        read_groups(tmp_path / "csv", "H", "nominal", "low:1,top:1")
-    write(tmp_path, csv="doc,sex\nd1,f\n")
-    write(tmp_path, csv="doc,sex,age\nd1,f,young\n")
-    with pytest.raises(
-        InputError, match=r"csv: must be a table with a column H, got columns sex, age"
-    ):
-        read_groups(tmp_path / "csv", "H")
-
-
 def test_scores_are_understood_alike_by_compare(tmp_path: Path) -> None:
     """Of ir_measures, ranx, PyTerrier, and files with and without names of runs."""
     runs = {"bm25": RUN, "dense": {topic: {"d4": 1.0, "d1": 0.5} for topic in RUN}}
@@ -380,17 +329,29 @@ def test_columns_of_numbers_are_no_groups_and_said_so(people: Path) -> None:
     assert set(scores["attribute"]) == {"", "gender"}
 
 
-def test_shares_without_a_name_are_refused(people: Path) -> None:
-    write(people.parent, lines="q1 d1 1 0\nq1 d2 0.5 0.5\n")
-    with pytest.raises(InputError, match="shares of groups must be given with a name"):
-        door.gfr(people.with_name("run"), people.with_name("qrels"), people.with_name("lines"))
-
-
 def test_several_runs_come_in_a_list_and_of_one_name_they_are_refused() -> None:
     pair = [Ranx(RUN, "bm25"), Ranx(RUN, "dense")]
     assert set(tidy_runs(pair)["run"]) == {"bm25", "dense"}
     with pytest.raises(InputError, match="a dictionary of the runs by their names"):
         tidy_runs([pair[0], pair[0]])
+
+
+@pytest.fixture
+def public(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stand in for ir_datasets with one test collection."""
+    module: Any = ModuleType("ir_datasets")
+    judged = SimpleNamespace(has_qrels=lambda: True, qrels_iter=lambda: iter(JUDGED_ROWS))
+
+    def without_network() -> Iterator[Any]:
+        raise RuntimeError("all download sources failed")
+
+    module.load = {
+        "vaswani": SimpleNamespace(has_qrels=lambda: True, qrels_iter=without_network),
+        "small/test": judged,
+        "small": SimpleNamespace(has_qrels=lambda: False),
+    }.__getitem__
+    monkeypatch.setitem(sys.modules, "ir_datasets", module)
+    return iter(())
 
 
 # --- commands -------------------------------------------------------------------------------------
@@ -454,22 +415,3 @@ def test_what_the_groups_have_sums_to_the_whole() -> None:
     # q2: d2, level 1, leaves 1/4 of the users at rank 1, d4 1/4 of the rest at rank 2, and both are
     # small
     assert table.query("topic == 'q2' and measure == 'ERR(group=large)'")["value"].item() == 0
-
-
-@pytest.mark.usefixtures("two_topics")
-def test_each_divergence_serves() -> None:
-    for name in door.DIVERGENCES:
-        table = scores(
-            "--kind",
-            "G=ordinal",
-            "--target",
-            "G=small:1,large:1",
-            "--divergences",
-            f"ordinal:{name}",
-        )
-        assert f"GF-{name.upper()}" in set(table["measure"])
-    both = scores("--divergences", "nominal:jsd+nvd")
-    assert {"GF-JSD", "GF-NVD", "GFR-ERR+NVD"} <= set(both["measure"])
-    refused = called("score", "gfr", *RUNS, "--divergences", "nominal:rnod")
-    assert (refused.exit_code, "need no order" in refused.stderr) == (2, True)
-    assert called("score", "gfr", *RUNS, "--divergences", "nominal:euclid").exit_code == 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,24 @@ GFR = ["score", "gfr", *RUNS, "--qrels", EXAMPLES / "qrels.txt"]
 GFR += ["--membership", EXAMPLES / "people.csv"]
 
 
+CLUSTER = """
+from distributed import LocalCluster
+options = {"host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": None}
+with LocalCluster(n_workers=1, processes=False, **options) as local:
+    print(local.scheduler_address, flush=True)
+    input()
+"""
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
-    ) as cluster:
-        yield cluster.scheduler_address
+    """A cluster in a process of its own, as a test may not use the network."""
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    command = [sys.executable, "-c", CLUSTER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as own:
+        assert own.stdout is not None
+        yield own.stdout.readline().strip()
+        own.communicate("\n")
 
 
 def scored(*words: Any) -> str:

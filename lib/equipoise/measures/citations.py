@@ -306,8 +306,8 @@ def citation_share(
         )
         rows = pd.Series(stacked.ravel(), cells, name="value").dropna().reset_index()
         by_question.append(rows.assign(count=1, left_out=0, **labels))
-        columns = stacked.reshape(len(group), -1).T
-        samples = [column[~np.isnan(column)] for column in columns]
+        by_cell = stacked.reshape(len(group), -1).T
+        samples = [cell[~np.isnan(cell)] for cell in by_cell]
         rows = pd.MultiIndex.from_product([names, list(values)], names=["attribute", "measure"])
         table = rows.to_frame(index=False).assign(topic="", **labels)
         table["value"] = [sample.mean() if len(sample) else np.nan for sample in samples]

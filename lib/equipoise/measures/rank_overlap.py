@@ -204,7 +204,7 @@ def _mean_over_orders(
         by_order = np.where(place >= 0, position[:, place], 0)  # (orders, ranks)
         ranks = np.lexsort((by_order, np.broadcast_to(first_rank, by_order.shape)))[:, :depth]
         ordered.append(ranked[ranks])
-    return float(rbo(*ordered, p).mean())
+    return float(rbo(ordered[0], ordered[1], p).mean())
 
 
 @_declared("CRBO", sources=("thesis-ch4", "thesis"))
@@ -278,7 +278,8 @@ def crbo(
     values = rbo(lists[0][:, :depth], lists[1][:, :depth], p)
     if is_expected:
         spans = [spans_by_rank(table) for table in tables]
-        is_tied = np.logical_or(*((first < last)[:, :depth].any(axis=1) for first, last in spans))
+        tied_before, tied_after = ((first < last)[:, :depth].any(axis=1) for first, last in spans)
+        is_tied = np.asarray(tied_before) | np.asarray(tied_after)
         for pair in np.flatnonzero(is_tied):
             ranked = lists[0][pair], lists[1][pair]
             first_ranks = spans[0][0][pair], spans[1][0][pair]

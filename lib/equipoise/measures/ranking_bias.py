@@ -603,7 +603,7 @@ def _mean_divergences(
     """Return the means of `_divergences` over the orders that ties allow."""
     means: list[list[Floats]] = [[], []]
     for cutoff in cutoffs:
-        list_of_order, places = orders_of_ties(*spans, cutoff)
+        list_of_order, places = orders_of_ties(spans[0], spans[1], cutoff)
         documents = (list_of_order[:, np.newaxis], places)  # (orders, ranks)
         values = _divergences(
             magnitudes[documents], lengths[documents], [cutoff], target, present[documents]

@@ -116,7 +116,9 @@ def linked_spans(
                 n_read = max(n_read, n_members_read) if members == tie else len(members | tie)
                 tie |= members
             groups.append((tie, n_read))
-    linked, first_places, last_places = [], [], []
+    linked: list[int] = []
+    first_places: list[int] = []
+    last_places: list[int] = []
     for members, n_read in groups:
         begin, end = len(linked), len(linked) + len(members)
         linked += sorted(members)
