@@ -7,7 +7,6 @@ import nbformat
 import pytest
 from pytest_notebook.nb_regression import NBRegressionFixture
 
-import reading
 from equipoise_compendium import notebooks, project
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 
@@ -51,17 +50,6 @@ def test_notebook_sources_hold_no_outputs_and_no_functions(name: str) -> None:
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
     assert code[-1].source.strip() == "report.finish()"
     assert all(parameter.help for parameter in notebook.parameters.values())
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_the_head_says_how_long_a_notebook_takes_to_read(name: str) -> None:
-    """To the minute, counted in its committed report; 12 at most."""
-    executed = project.root() / "reports" / name / f"{name}.ipynb"
-    minutes = reading.minutes(nbformat.read(executed, as_version=4))
-    stated = reading.STATED.search(NOTEBOOKS[name].content.cells[0].source)
-    assert stated is not None, f"its head should say **Reading time.** About {minutes:.0f} minutes."
-    assert abs(int(stated[1]) - minutes) <= 1
-    assert minutes <= 12
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

@@ -59,6 +59,11 @@ def choices_of(hint: Any) -> tuple[str, ...]:
     return words
 
 
+def _written(value: Any) -> str:
+    """A value as one would write it in Python; a function by its name."""
+    return str(value.__name__) if callable(value) else repr(value)
+
+
 @dataclass(frozen=True)
 class Option:
     """A parameter with a default: its name and type, and the default."""
@@ -91,7 +96,9 @@ class Option:
     @property
     def default(self) -> str:
         """The default as one would write it in Python."""
-        return str(self.value.__name__) if callable(self.value) else repr(self.value)
+        if isinstance(self.value, Mapping):
+            return "{" + ", ".join(f"{k!r}: {_written(v)}" for k, v in self.value.items()) + "}"
+        return _written(self.value)
 
     def check(self, value: Any) -> Any:
         """The value as the type wants it, or a ValueError that names the option."""

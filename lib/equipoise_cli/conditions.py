@@ -94,12 +94,6 @@ def fails_on_conditions(command: Callable[..., Any]) -> Callable[..., None]:
     return judged
 
 
-def refuse_conditions(why: str) -> None:
-    """Reject conditions where a command, as it is called, has no table to judge."""
-    if click.get_current_context().params.get("conditions"):
-        raise click.UsageError(f"{why}: no --fail-if")
-
-
 def _means(scores: Any) -> tuple[Any, list[str]]:
     """Return one row per mean, with ``low, high``, and the columns that name it.
 

@@ -106,8 +106,8 @@ def test_counts_coefficients_and_ranges_of_scores() -> None:
     assert row["low"] <= row["value"] <= row["high"]
     scores = result[(result["run"] == "a") & (result["measure"] == "GFRC")].iloc[0]
     values = []
-    for annotations in (FIRST, SECOND):
-        by_measure = gfrc(annotations, SETS).set_index("measure")["value"]
+    for table_ in (FIRST, SECOND):
+        by_measure = gfrc(table_, SETS).set_index("measure")["value"]
         values.append(by_measure["GFRC"])
     assert [scores["low"], scores["high"]] == sorted(values)
     assert scores["value"] == pytest.approx(np.mean(values))

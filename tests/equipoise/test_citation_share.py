@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipoise.errors import InputError
 from equipoise.measures.citations import (
     OVER_RELEVANT,
     OVER_RETRIEVED,
     citation_share,
     citation_verdicts,
 )
-from equipoise.problems import InputError
 from equipoise.statistics import bootstrap_interval
 
-pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.problems.Note")
+pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.errors.Note")
 
 ANSWERS = st.lists(
     st.lists(st.sampled_from("abc"), min_size=1, max_size=5).flatmap(

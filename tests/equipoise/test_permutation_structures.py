@@ -159,7 +159,7 @@ def test_two_chains_of_one_kind_and_one_of_another_follow_the_runs_test() -> Non
     size, third = 20, 6
     m, k = 2 * third, size - 1 - 2 * third
     ends = [1, 1 + third, 1 + m, size]
-    edges = []
+    edges: list[tuple[int, int]] = []
     for start, end in itertools.pairwise(ends):
         edges += itertools.pairwise(range(start, end))
     structure = GraphStructure(size, edges)

@@ -289,9 +289,11 @@ def test_bad_targets_are_named(text: str, message: str, tmp_path: Path) -> None:
 def test_no_bytes_break_the_readers(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder), content)
-        for read in (*READERS.values(), lambda path: read_target(path, "A", "nominal")):
+        for read in READERS.values():
             with contextlib.suppress(InputError):
                 assert read(path) is not None
+        with contextlib.suppress(InputError):
+            assert read_target(path, "A", "nominal").groups
 
 
 def test_the_pilot_pack_is_complete() -> None:

@@ -16,7 +16,7 @@ import pytrec_eval
 import equipoise
 from commands import called
 from equipoise import ir
-from equipoise.problems import InputError, Note
+from equipoise.errors import InputError, Note
 from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs, tidy_scores
 
 door: Any = equipoise  # its names come when they are first used

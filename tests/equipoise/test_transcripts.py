@@ -108,7 +108,7 @@ def test_the_case_study_agrees_with_its_published_positions() -> None:
     ],
 )
 def test_mistakes_are_named_with_file_and_line(old: str, new: str, message: str) -> None:
-    with pytest.raises(ValueError, match="^a.txt") as caught:
+    with pytest.raises(ValueError, match=r"^a\.txt") as caught:
         parse_transcripts(TEXT.replace(old, new, 1), "a.txt", SETS)
     assert message in str(caught.value)
 

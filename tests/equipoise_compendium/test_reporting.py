@@ -11,9 +11,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
-from equipoise.readers import number
 from PIL import Image
 
+from equipoise.readers import number
 from equipoise_compendium import ledger, project
 from equipoise_compendium.claims import OWN_DATA, Evidence, stated, table_of
 from equipoise_compendium.printed import Difference, Printed, artefacts, compare, printed_table

@@ -14,7 +14,7 @@ from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.pilot import explore
 
-GAINS: dict[str, Any] = {"halves": {1: 0.5, 2: 1.0}, "exponential": "exponential"}
+GAINS: dict[str, Any] = {"halves": {1: 0.5, 2: 1.0}, "exponential": {1: 0.25, 2: 0.75}}
 
 
 def case(topic: str, sets: str) -> tuple[NuggetTable, dict[str, AttributeSet]]:
