@@ -7,7 +7,7 @@ import pkgutil
 import re
 from importlib import import_module, resources
 
-from equipoise import measures, options
+from equipoise import measures, options, permutations
 from equipoise.options import Measure
 
 FAMILIES = (
@@ -15,8 +15,6 @@ FAMILIES = (
     "Ranked lists: group fairness and relevance",
     "Conversations: GFRC and GFRC2",
     "Protocol and order of conversations",
-    "Annotators",
-    "Any score, over cases",
     "Ranked lists: bias in their terms",
     "Overlap of rankings",
     "Answers: attribution to their sources",
@@ -25,10 +23,11 @@ FAMILIES = (
 
 
 def _load() -> None:
-    """Import what declares measures: the divergences, and all of `equipoise.measures`."""
+    """Import what declares measures: divergences, measures and permutations."""
     import_module("equipoise.divergences")
-    for module in pkgutil.walk_packages(measures.__path__, "equipoise.measures."):
-        import_module(module.name)
+    for package in (measures, permutations):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
 
 
 def _place(measure: Measure) -> tuple[int, str, str, int]:

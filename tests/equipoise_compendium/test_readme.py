@@ -217,10 +217,13 @@ class Clone:
             self.install_line = (installs or [self.install_line])[-1]
             commands = [line for line in lines if "pip install" not in line]
             self.run("bash", "-euo", "pipefail", "-c", "\n".join(commands))
+        code = []
         for block in blocks(path, "python"):
+            code.append(block)
             if "scores =" in block:
-                block += "\nprint(scores if isinstance(scores, dict) else scores.to_csv())"
-            self.run("python", "-W", "error", "-c", block)
+                code.append("print(scores if isinstance(scores, dict) else scores.to_csv())")
+        if code:  # a page is read from top to bottom: its blocks share their names
+            self.run("python", "-W", "error", "-c", "\n".join(code))
 
     def table(self, name: str) -> pd.DataFrame:
         return pd.read_csv(self.folder / name, keep_default_na=False)

@@ -269,7 +269,7 @@ def test_a_newcomer_gets_there_by_keyboard(browser: Browser) -> None:
     for words, place, text in (
         ("gfrc2 table 3", "#gfrc2-table-3", "EGNP"),
         ("TExFAIR", "", "TExFAIR"),
-        ("score your runs", "", "equipoise score"),
+        ("score ranked lists", "", "equipoise score"),
         ("licences", "#Licences", "MIT"),
     ):
         page = browser.open(index)

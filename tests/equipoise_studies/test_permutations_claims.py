@@ -145,7 +145,7 @@ def test_f_of_two_systems_is_that_of_a_paired_test() -> None:
     original, _ = claims.original_and_mean(score_matrix(moving(["CU", "LP"])))
     student = stats.ttest_rel(original["CU"], original["LP"])
     evidence = claims.model_effect("two systems", original)
-    assert f"({student.statistic**2:.4g} less " in evidence.said
+    assert f"({student.statistic**2:.4g} minus " in evidence.said
 
 
 def test_tiers_are_those_of_tukeys_test() -> None:
