@@ -80,7 +80,6 @@ def test_a_variant_has_a_place_of_its_own(root: Path) -> None:
     assert passed["gains"] == {"1": 0.25, "2": 1.0}
     now = digest(root / "reports")
     assert {name: now[name] for name in now if "variants" not in name} == committed
-    assert outcomes(size="3")["example"].folder == root / "reports" / "example"  # the default
 
 
 @pytest.mark.parametrize(
@@ -234,14 +233,13 @@ def test_a_killed_build_leaves_every_report_whole(root: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
     seconds = time.monotonic() - begun
     new = digest(root / "reports")
-    for moment in (0.5, 0.95):
-        running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        time.sleep(moment * seconds)
-        os.kill(running.pid, signal.SIGKILL)
-        running.wait()
-        now = digest(root / "reports")
-        for name in old:
-            assert now[name] in (old[name], new[name])
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    time.sleep(0.7 * seconds)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+    now = digest(root / "reports")
+    for name in old:
+        assert now[name] in (old[name], new[name])
     subprocess.run(command, check=True, capture_output=True)
     assert digest(root / "reports") == new
 
