@@ -82,7 +82,7 @@ def first(ids: Any) -> tuple[str, ...]:
     return tuple(map(str, pd.unique(ids[:_HEAD])[:_EXAMPLES]))
 
 
-def of_runs(
+def runs_seen(
     needed: str,
     runs: Sequence[str],
     found: Integers,

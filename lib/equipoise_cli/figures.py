@@ -65,8 +65,8 @@ def _draw_means(
 def _draw_differences(
     ax: Axes, comparison: Comparison, level: float, baseline: str, heights: Mapping[str, int]
 ) -> None:
-    for run, of_run in comparison.topics.groupby("run", sort=False):
-        differences = of_run["difference"].to_numpy(dtype=np.float64)
+    for run, run_topics in comparison.topics.groupby("run", sort=False):
+        differences = run_topics["difference"].to_numpy(dtype=np.float64)
         point_heights = heights[str(run)] - 0.12 + _heaped(differences, 0.26)
         ax.plot(differences, point_heights, "o", color=GREY, markersize=2.6, lw=0)
     # Each pair is there once, either way round; turned, its difference and interval change sign.

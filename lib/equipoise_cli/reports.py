@@ -154,9 +154,9 @@ def measures(names: tuple[str, ...]) -> None:
 def _list_measures(listed_measures: Iterable[Any]) -> None:
     """The name and the meaning of each measure, under the headings of the families."""
     formatter = click.HelpFormatter(width=100)
-    for family, of_family in groupby(listed_measures, attrgetter("family")):
+    for family, family_measures in groupby(listed_measures, attrgetter("family")):
         with formatter.section(family):
-            formatter.write_dl([(measure.name, measure.meaning) for measure in of_family])
+            formatter.write_dl([(measure.name, measure.meaning) for measure in family_measures])
     click.echo(f"{formatter.getvalue()}\nequipoise measures NAME describes one: its formula, ...")
 
 

@@ -218,7 +218,7 @@ def less_chance(
     )
 
 
-def of_all(parts: Sequence[Evidence]) -> Evidence:
+def joined(parts: Sequence[Evidence]) -> Evidence:
     """Join the evidence of several collections, of which none is closer to the paper's.
 
     The interval reaches from the lowest end to the highest, so that a verdict needs all of them.
@@ -405,9 +405,9 @@ def table_of(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
                 rows.append({**claim, **place, **extra})
     table = pd.DataFrame(rows, columns=COLUMNS)
     table["survives_holm"] = ""
-    for _, of_paper in table[table["p_value"].notna()].groupby("paper"):
+    for _, paper_rows in table[table["p_value"].notna()].groupby("paper"):
         # The smallest p is compared with 1/m of the error, the next with 1/(m - 1), and so on.
-        ordered = of_paper.sort_values("p_value", kind="stable")
+        ordered = paper_rows.sort_values("p_value", kind="stable")
         sizes = np.arange(len(ordered), 0, -1)
         below = ordered["p_value"].to_numpy(float) * sizes <= FAMILY_ERROR
         passes = np.logical_and.accumulate(below)
@@ -472,10 +472,10 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
     sentences = pd.DataFrame(rows, columns=["paper", "quote", "basis", "verdict"])
     counted = []
     for paper in [*sentences["paper"].unique(), "all"]:
-        of_paper = sentences if paper == "all" else sentences[sentences["paper"] == paper]
+        paper_rows = sentences if paper == "all" else sentences[sentences["paper"] == paper]
         for basis in [*BASES, "all"]:
-            of_basis = of_paper if basis == "all" else of_paper[of_paper["basis"] == basis]
-            distinct = of_basis.drop_duplicates(["paper", "quote"])
+            basis_rows = paper_rows if basis == "all" else paper_rows[paper_rows["basis"] == basis]
+            distinct = basis_rows.drop_duplicates(["paper", "quote"])
             if basis != "all":
                 for name in VERDICTS:
                     counted.append((paper, basis, name, int((distinct["verdict"] == name).sum())))

@@ -384,14 +384,14 @@ def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
     for claim in claims:
         by_reason.setdefault(claim["reason"], []).append(claim)
     page, markdown, texts = "", "", []
-    for reason, of_reason in by_reason.items():
-        count = "One claim" if len(of_reason) == 1 else f"{len(of_reason)} claims"
+    for reason, claims_of_reason in by_reason.items():
+        count = "One claim" if len(claims_of_reason) == 1 else f"{len(claims_of_reason)} claims"
         title = f"{count}: {reason.rstrip('.')}."
         page += f"<p>{verdict_label('not testable')} {html.escape(title)}</p>"
         markdown += f"\n\n**Not testable.** {markdown_cell(title)}\n"
         texts.append(f"Not testable. {title}")
         entries = ""
-        for claim in of_reason:
+        for claim in claims_of_reason:
             statement, quote = claim["statement"], _quoted(claim)
             entries += f"<li><b>{html.escape(statement)}</b><br>{html.escape(quote)}</li>"
             markdown += f"\n- {markdown_cell(statement)} {markdown_cell(quote)}"

@@ -405,13 +405,13 @@ def test_sentences_are_counted_as_the_claims_say() -> None:
 
 def test_where_stand_ins_disagree_nothing_is_decided() -> None:
     above, below = Evidence("r here", 0.84, 0.78, 0.9, 96), Evidence("r there", 0.6, 0.58, 0.63, 9)
-    together = claims.of_all([above, below])
+    together = claims.joined([above, below])
     assert together.estimate == pytest.approx(0.72)
     assert (together.low, together.high) == (0.58, 0.9)
     assert together.said == "between r here: 0.84 [0.78, 0.9]; r there: 0.6 [0.58, 0.63]"
     assert claims.verdict(above, ">= 0.7") == "contradicted"
     assert claims.verdict(together, ">= 0.7") == "undecided"
     assert claims.units_needed(together, ">= 0.7") is None
-    assert claims.of_all([above]) is above
+    assert claims.joined([above]) is above
     untested = Evidence("r", reason="a ranker has one score")
-    assert claims.of_all([above, untested]) is untested
+    assert claims.joined([above, untested]) is untested

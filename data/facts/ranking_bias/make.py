@@ -101,9 +101,9 @@ def gender_pairs() -> tuple[dict[str, str], dict[str, str]]:
     unpaired: dict[str, list[str]] = {}
     for row in read_terms(fetch(*TERM_LISTS["long"])).itertuples():
         name = row.term.lower()
-        of_group = unpaired.setdefault(row.group, [])
-        if row.term[0].isupper() and name not in names and name not in of_group:
-            of_group.append(name)
+        group_terms = unpaired.setdefault(row.group, [])
+        if row.term[0].isupper() and name not in names and name not in group_terms:
+            group_terms.append(name)
     for name, counterpart in zip(*unpaired.values(), strict=False):
         names |= {name: counterpart, counterpart: name}
     return words, names

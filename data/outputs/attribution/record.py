@@ -438,14 +438,14 @@ def answer_tasks(study: data.Study, asked: data.Record, asking: dict[str, Asking
     """The answers of a record, question after question, so that a stopped run has whole ones."""
     tasks = []
     for name, experiments in asked.experiments.items():
-        of_cells = []
+        tasks_by_cell = []
         # Cells of one set of labels follow each other: a server reads their beginning once.
         for cell in sorted(study.cells(name, *experiments), key=lambda cell: cell.labels):
             rewritten = asked.rewritten or asked.questions
             number = asked.questions if cell.by_people else rewritten
-            of_cells.append(asking[name].tasks(cell, number))
-        for of_question in zip_longest(*of_cells):
-            tasks += [task for task in of_question if task]
+            tasks_by_cell.append(asking[name].tasks(cell, number))
+        for question_tasks in zip_longest(*tasks_by_cell):
+            tasks += [task for task in question_tasks if task]
     return tasks
 
 

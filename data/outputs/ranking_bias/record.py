@@ -267,10 +267,10 @@ def relevance(network: Any, coded: Any) -> Any:
     states = network(**coded).last_hidden_state.float()
     # token types are 0 for the query and for padding, 1 for the document
     attended = coded["attention_mask"].float().unsqueeze(-1)
-    of_document = coded["token_type_ids"].float().unsqueeze(-1) * attended
-    of_query = attended - of_document
-    query = (states * of_query).sum(dim=1) / of_query.sum(dim=1)
-    document = (states * of_document).sum(dim=1) / of_document.sum(dim=1)
+    document_tokens = coded["token_type_ids"].float().unsqueeze(-1) * attended
+    query_tokens = attended - document_tokens
+    query = (states * query_tokens).sum(dim=1) / query_tokens.sum(dim=1)
+    document = (states * document_tokens).sum(dim=1) / document_tokens.sum(dim=1)
     return 20 * torch.nn.functional.cosine_similarity(query, document)
 
 

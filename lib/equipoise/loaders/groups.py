@@ -86,7 +86,7 @@ def read_groups(
     attribute = (sets or {}).get(name) or _attribute_set(name, kind, target)
     table = _table_of(file)
     if table is not None:
-        return _of_kind(table, name, kind, attribute, str(path))
+        return _groups_from_table(table, name, kind, attribute, str(path))
     n_groups = len(file.first_line.split()) - 2
     if file.first_line and n_groups < 2:
         wanted = "a header such as document,group with commas, or lines of topic, document, shares"
@@ -102,10 +102,10 @@ def groups_in(source: Any, name: str, kind: Kind = "nominal", target: str = "") 
     if isinstance(source, (str, Path)):
         return read_groups(source, name, kind, target)
     attribute = _attribute_set(name, kind, target)
-    return _of_kind(source, name, kind, attribute, f"groups of {name}")
+    return _groups_from_table(source, name, kind, attribute, f"groups of {name}")
 
 
-def _of_kind(
+def _groups_from_table(
     source: Any, name: str, kind: Kind, attribute: AttributeSet | None, label: str
 ) -> Groups:
     """Groups of a table, of a kind; names are in no order, which columns of shares are."""

@@ -28,7 +28,7 @@ def read_topics(path: str | Path) -> pd.DataFrame:
     """
     text = read_text(path)
     is_json = text.lstrip().startswith(("[", "{"))
-    rows = list(_of_json(text, path) if is_json else _of_lines(text, path))
+    rows = list(_json_rows(text, path) if is_json else _line_rows(text, path))
     table = pd.DataFrame(rows, columns=["place", "query", "topic", "text"])
     if table.empty:
         raise input_error(path, "topics with at least one utterance", "none")
@@ -40,7 +40,7 @@ def read_topics(path: str | Path) -> pd.DataFrame:
     return table[["query", "topic", "turn", "text"]]
 
 
-def _of_json(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str]]:
+def _json_rows(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str]]:
     try:
         topics = json_value(text)
     except ValueError as error:
@@ -69,7 +69,7 @@ def _of_json(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str]]
             yield where, "_".join(words), words[0], utterance.strip()
 
 
-def _of_lines(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str]]:
+def _line_rows(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str]]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

@@ -808,9 +808,9 @@ def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.D
     ]
     rows = pd.concat(tables).sort_index(kind="stable")
     values = {}
-    for (*group, is_relevant), of_side in cited.groupby([*keys, "relevant"]):
+    for (*group, is_relevant), side_rows in cited.groupby([*keys, "relevant"]):
         name = "AC-relevant" if is_relevant else "AC-nonrelevant"
-        values[(*group, name)] = of_side["probability"].dropna()
+        values[(*group, name)] = side_rows["probability"].dropna()
     return rows.join(_intervals(values, keys, **draws), on=[*keys, "measure"])
 
 

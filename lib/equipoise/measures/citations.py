@@ -300,7 +300,9 @@ def citation_share(
         without = first(group["question"].to_numpy()[~cites])
         coverages.append(Seen(place, "answers", needed, int(cites.sum()), len(group), without))
         # shape (answers, sources, measures)
-        stacked = np.stack([of_all[group.index] for of_all in values.values()], axis=-1)
+        stacked = np.stack(
+            [source_values[group.index] for source_values in values.values()], axis=-1
+        )
         cells = pd.MultiIndex.from_product(
             [group["question"], names, list(values)], names=["topic", "attribute", "measure"]
         )
@@ -333,16 +335,16 @@ def _shares(answers: pd.DataFrame, texts: Sequence[str]) -> tuple[pd.Index, dict
     for row, (text, sources, numbers) in enumerate(
         zip(texts, answers["sources"], given, strict=True)
     ):
-        of_documents = codes[begin : begin + len(sources)]
+        document_codes = codes[begin : begin + len(sources)]
         begin += len(sources)
-        np.add.at(retrieved[row], of_documents, 1)
+        np.add.at(retrieved[row], document_codes, 1)
         for number in citations(text, len(sources)).cited:
-            cited[row, of_documents[number - 1]] += 1
+            cited[row, document_codes[number - 1]] += 1
         for number in numbers if isinstance(numbers, (list, tuple)) else ():
             if not 1 <= number <= len(sources):
                 question = answers["question"].iloc[row]
                 raise ValueError(f"relevant must number the documents of question {question!r}")
-            relevant[row, of_documents[number - 1]] += 1
+            relevant[row, document_codes[number - 1]] += 1
 
     def shares(counts: Floats) -> Floats:
         return ratio(counts, counts.sum(axis=1, keepdims=True), np.nan)

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, numbered, places, ranks, ratio, starts
 from equipoise.attributes import AttributeSet
-from equipoise.coverage import Seen, first, judge, of_runs
+from equipoise.coverage import Seen, first, judge, runs_seen
 from equipoise.divergences import distribution_similarity
 from equipoise.errors import listed, refuse_twice
 from equipoise.measures.group_fairness import UTILITY, each_weight, shares_by_group, tidy_scores
@@ -242,7 +242,7 @@ class _Rankings:
             return self.documents[without.loc[without["run"] == run, "document"].iloc[:1000]]
 
         whole, found = n_ranked.sum(axis=1), n_with.sum(axis=1)
-        counts = of_runs(needed, self.runs, found, whole, lacking, ids, self.documents)
+        counts = runs_seen(needed, self.runs, found, whole, lacking, ids, self.documents)
         shares = ratio(np.column_stack([n_with, found]), np.column_stack([n_ranked, whole]), np.nan)
         return counts, shares
 

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
-from equipoise.coverage import Seen, judge, of_runs
+from equipoise.coverage import Seen, judge, runs_seen
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import linked_spans, orders_of_ties
 from equipoise.options import Depth, RankPersistence, TiedScores, measure
@@ -171,7 +171,7 @@ def _originals_seen(original: pd.DataFrame, counterfactual: pd.DataFrame) -> lis
     def lacking(number: int) -> Any:
         return documents[(run == number) & ~has_original]
 
-    return of_runs(
+    return runs_seen(
         "a rank on the original collection",
         list(names),
         n_with_original,

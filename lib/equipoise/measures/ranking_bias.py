@@ -37,7 +37,7 @@ from scipy import sparse
 
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, normalised, ratio, starts
-from equipoise.coverage import Seen, first, judge, of_runs
+from equipoise.coverage import Seen, first, judge, runs_seen
 from equipoise.divergences import DIVERGENCES
 from equipoise.errors import listed, refuse_twice
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
@@ -610,8 +610,8 @@ def _mean_divergences(
         )
         begins = starts(list_of_order)  # the orders of a list are consecutive rows
         n_orders = np.diff(begins, append=len(list_of_order))[:, np.newaxis]
-        for kind, of_kind in enumerate(values):
-            means[kind].append(np.add.reduceat(of_kind, begins) / n_orders)
+        for kind, kind_values in enumerate(values):
+            means[kind].append(np.add.reduceat(kind_values, begins) / n_orders)
     plain, discounted = (np.concatenate(kind, axis=1) for kind in means)
     return plain, discounted
 
@@ -745,7 +745,7 @@ def _texts_seen(
         return without_text.loc[without_text["run"] == names[run], "document"]
 
     documents = pd.Index(runs["document"].unique())
-    return of_runs(
+    return runs_seen(
         "a text", list(names), n_with_text, n_ranked, lacking, counts.documents, documents
     )
 
@@ -769,8 +769,8 @@ def _shares_with_text(
     """Return the share of the first k documents with a text: (lists, then runs; cutoffs)."""
     sums = []
     for ranks in (with_text, present):
-        of_lists = pd.DataFrame(_sums_at(ranks.astype(np.float64), cutoffs))
-        sums.append(pd.concat([of_lists, of_lists.groupby(run_of_list).sum()]).to_numpy())
+        list_sums = pd.DataFrame(_sums_at(ranks.astype(np.float64), cutoffs))
+        sums.append(pd.concat([list_sums, list_sums.groupby(run_of_list).sum()]).to_numpy())
     return ratio(sums[0], sums[1], np.nan)
 
 

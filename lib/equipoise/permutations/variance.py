@@ -92,19 +92,19 @@ def anova(
     if n_systems < 2:
         raise ValueError(f"a comparison needs at least two systems, got {n_systems}")
     deviations = wide - wide.to_numpy().mean()
-    of_topics = deviations.mean(axis=1).groupby(level="topic", sort=False).transform("mean")
-    of_permutations = deviations.mean(axis=1) - of_topics
-    of_systems = deviations.mean()
+    topic_effects = deviations.mean(axis=1).groupby(level="topic", sort=False).transform("mean")
+    permutation_effects = deviations.mean(axis=1) - topic_effects
+    system_effects = deviations.mean()
     n_topics = wide.index.get_level_values("topic").nunique()
 
-    rows = [("topic", n_systems * (of_topics**2).sum(), n_topics - 1)]
+    rows = [("topic", n_systems * (topic_effects**2).sum(), n_topics - 1)]
     if design == "MD1":
-        squares = n_systems * (of_permutations**2).sum()
+        squares = n_systems * (permutation_effects**2).sum()
         rows.append(("permutation(topic)", squares, n_rows - n_topics))
-    rows.append(("model", n_rows * (of_systems**2).sum(), n_systems - 1))
+    rows.append(("model", n_rows * (system_effects**2).sum(), n_systems - 1))
     if interaction:
         cells = deviations.groupby(level="topic", sort=False).transform("mean")
-        cells = cells.sub(of_topics, axis=0) - of_systems
+        cells = cells.sub(topic_effects, axis=0) - system_effects
         squares = (cells**2).to_numpy().sum()
         rows.append((INTERACTION, squares, (n_topics - 1) * (n_systems - 1)))
     total = (deviations**2).to_numpy().sum()

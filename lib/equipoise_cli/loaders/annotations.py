@@ -230,8 +230,8 @@ def _conversation(
 
     rows = []
     for turn in utterances.loc[utterances["speaker"] == "system", "turn"].unique():
-        of_turn = [nugget for nugget in nuggets if nugget["turn"] == str(turn)]
-        rows += of_turn or [{"turn": str(turn), "level": "0"}]
+        turn_nuggets = [nugget for nugget in nuggets if nugget["turn"] == str(turn)]
+        rows += turn_nuggets or [{"turn": str(turn), "level": "0"}]
     columns = ["turn", "start", "end", "level", "entity", *attributes]
     frame = pd.DataFrame(rows, columns=columns, dtype="str").fillna("")
     turns = utterances.groupby(["turn", "speaker"], sort=False).agg(

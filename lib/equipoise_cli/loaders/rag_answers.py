@@ -124,10 +124,10 @@ def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, 
         if isinstance(found, (str, int, float)):
             return f"{found:.0f}" if isinstance(found, float) else str(found), True
         asked = value_at(content, "messages[]")
-        of_users = [entry for entry in asked if entry and entry.get("role") == "user"]
+        user_entries = [entry for entry in asked if entry and entry.get("role") == "user"]
         words = _first_at(content, _WORDS, str)
-        if words is None and of_users:
-            words = _text(of_users[-1].get("content"))
+        if words is None and user_entries:
+            words = _text(user_entries[-1].get("content"))
     return ("_".join(str(words).split()) if words else f"answer-{number}"), False
 
 

@@ -331,8 +331,8 @@ def overview(differences: pd.DataFrame, study: Study, pool: Collection[str]) -> 
         cells = np.array([np.nan])
         if experiment in PUBLISHED_IN:
             cells = numbers(tables(PUBLISHED_IN[experiment]), DIFFERENCES)[DIFFERENCES].to_numpy()
-        of_experiment = differences[differences["experiment"] == experiment]
-        for (model, benchmark), part in of_experiment.groupby(["model", "benchmark"], sort=False):
+        experiment_rows = differences[differences["experiment"] == experiment]
+        for (model, benchmark), part in experiment_rows.groupby(["model", "benchmark"], sort=False):
             cab = over_settings(part, "CAB", experiment)
             at_chance = "" if model in pool else " (chance level)"
             rows.append(

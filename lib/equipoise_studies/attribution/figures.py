@@ -130,12 +130,16 @@ def bars(table: pd.DataFrame, label: str) -> Figure:
     figure, ax = plt.subplots(figsize=(6, 0.8 + 0.32 * len(table)))
     places = -np.arange(len(table), dtype=np.float64)
     for source in table["source"].drop_duplicates():
-        of_source = (table["source"] == source).to_numpy()
+        source_rows = (table["source"] == source).to_numpy()
         is_published = source == "printed"
         colour = GREY if is_published else COLOURS[0]
         label_of_bars = "published" if is_published else "in this replication"
         ax.barh(
-            places[of_source], table.loc[of_source, "total"], 0.7, color=colour, label=label_of_bars
+            places[source_rows],
+            table.loc[source_rows, "total"],
+            0.7,
+            color=colour,
+            label=label_of_bars,
         )
     ax.set_yticks(places, table["model"] + ", " + table["benchmark"])
     ax.set_xlabel(label)

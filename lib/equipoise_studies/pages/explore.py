@@ -38,10 +38,10 @@ def _runs(topic: str, names: list[str]) -> tuple[list[dict[str, Any]], int]:
     turns["end"] = turns["end"].fillna(longest)
     runs = []
     for name in names:
-        of_run = relevant[relevant["run"] == name]
+        run_nuggets = relevant[relevant["run"] == name]
         system_turns = turns[(turns["run"] == name) & (turns["speaker"] == "system")]
         bands = [(int(turn.start), int(turn.end)) for turn in system_turns.itertuples()]
-        nugget_rows = of_run[["end", "level", "entity"]].to_dict("records")
+        nugget_rows = run_nuggets[["end", "level", "entity"]].to_dict("records")
         runs.append({"name": name, "turns": bands, "nuggets": nugget_rows})
     return runs, longest
 

@@ -24,22 +24,22 @@ _TIER_EXCHANGES = 499  # fewer, since tiers are counted one by one
 _ALPHA = 0.05
 
 
-def weaker(claim: str, of_all: Evidence, of_paper: Evidence) -> Evidence:
+def weaker(claim: str, with_all: Evidence, with_published: Evidence) -> Evidence:
     """The evidence that decides less: of all systems, or of those that the paper defines by a rule.
 
     Antecedent is our own rule in place of a trained model, so no verdict may rest on it.
     """
     criterion = stated("permutations").loc[claim, "contradicted_if"]
-    verdicts = [verdict(evidence, criterion) for evidence in (of_all, of_paper)]
+    verdicts = [verdict(evidence, criterion) for evidence in (with_all, with_published)]
     if set(verdicts) == {"holds", "contradicted"}:
         reason = (
-            f"the verdict depends on our rule Antecedent: {_numbers('with it', of_all)},"
-            f" {_numbers('without it', of_paper)}"
+            f"the verdict depends on our rule Antecedent: {_numbers('with it', with_all)},"
+            f" {_numbers('without it', with_published)}"
         )
-        return Evidence(of_all.said, reason=reason)
+        return Evidence(with_all.said, reason=reason)
     if verdicts[1] == "undecided":
-        return with_note(of_paper, _numbers("with Antecedent", of_all))
-    return with_note(of_all, _numbers("without Antecedent", of_paper))
+        return with_note(with_published, _numbers("with Antecedent", with_all))
+    return with_note(with_all, _numbers("without Antecedent", with_published))
 
 
 def with_note(evidence: Evidence, note: str) -> Evidence:
@@ -61,10 +61,10 @@ def over_conversations(
     """A statistic of the means over conversations, the first axis; by default the mean itself."""
     array = np.asarray(values, dtype=np.float64)
 
-    def of_drawn(places: Integers) -> float:
+    def drawn_mean(places: Integers) -> float:
         return float(statistic(array[places].mean(axis=0)))
 
-    return bootstrapped(said, of_drawn, len(array), published=published)
+    return bootstrapped(said, drawn_mean, len(array), published=published)
 
 
 def bootstrapped(
@@ -125,9 +125,9 @@ def model_effect(said: str, values: pd.DataFrame, *, published: float | None = N
     centred = values.to_numpy() - values.to_numpy().mean(axis=1, keepdims=True)
     exchanged = systems_exchanged(centred, np.random.default_rng(_SEED), _EXCHANGES)
     observed_and_drawn = np.concatenate([centred[np.newaxis], exchanged])
-    of_model = len(values) * (observed_and_drawn.mean(axis=1) ** 2).sum(axis=1)
-    of_interaction = (centred**2).sum() - of_model
-    ratios = of_model / of_interaction * (len(values) - 1)
+    model_sum = len(values) * (observed_and_drawn.mean(axis=1) ** 2).sum(axis=1)
+    interaction_sum = (centred**2).sum() - model_sum
+    ratios = model_sum / interaction_sum * (len(values) - 1)
     return less_chance(
         f"F of the factor model, {said}",
         float(ratios[0]),
@@ -149,8 +149,8 @@ def false_alarms(wide: pd.DataFrame) -> Evidence:
     freedom = (rows - 1) * (systems - 1)
 
     exchanged = systems_exchanged(sums_of_topics, np.random.default_rng(_SEED), _EXCHANGES)
-    of_model = (exchanged.sum(axis=1) ** 2).sum(axis=1) / rows
-    ratios = (of_model / (systems - 1)) / ((total - of_model) / freedom)
+    model_sum = (exchanged.sum(axis=1) ** 2).sum(axis=1) / rows
+    ratios = (model_sum / (systems - 1)) / ((total - model_sum) / freedom)
     alarms = int((ratios > stats.f.isf(_ALPHA, systems - 1, freedom)).sum())
     ends = stats.binomtest(alarms, _EXCHANGES).proportion_ci()
     said = (
@@ -182,9 +182,9 @@ def more_tiers(wide: pd.DataFrame) -> Evidence:
     """
     parts = [part.to_numpy() for _, part in wide.groupby(level="topic", sort=False)]
 
-    def gain(of_topics: list[Floats]) -> int:
+    def gain(topic_sums: list[Floats]) -> int:
         # the original order is the first permutation of each conversation
-        return count_tiers(of_topics) - count_tiers([part[:1] for part in of_topics])
+        return count_tiers(topic_sums) - count_tiers([part[:1] for part in topic_sums])
 
     systems = np.tile(np.arange(wide.shape[1]), (len(parts), 1))
     by_chance = []
@@ -223,11 +223,11 @@ def omega_squared_of_topics(
     def omega_squared(places: Integers) -> float:
         drawn = array[places]
         topics, systems = drawn.shape
-        of_topics = systems * ((drawn.mean(axis=1) - drawn.mean()) ** 2).sum()
+        topic_sums = systems * ((drawn.mean(axis=1) - drawn.mean()) ** 2).sum()
         residual = drawn - drawn.mean(axis=1, keepdims=True)
         residual = residual - residual.mean(axis=0)
         mean_square = (residual**2).sum() / ((topics - 1) * (systems - 1))
-        surplus = of_topics - (topics - 1) * mean_square
+        surplus = topic_sums - (topics - 1) * mean_square
         return float(surplus / (surplus + topics * systems * mean_square))
 
     return bootstrapped(said, omega_squared, len(array), published=published)
@@ -248,9 +248,9 @@ def omega_squared_of_model(
 
     def omega_squared(means: Floats) -> float:
         *totals, squares, n_rows = means * len(rows)
-        of_model = (np.array(totals) ** 2).sum() / n_rows
-        residual = (squares - of_model) / ((n_rows - 1) * (systems - 1))
-        surplus = of_model - (systems - 1) * residual
+        model_sum = (np.array(totals) ** 2).sum() / n_rows
+        residual = (squares - model_sum) / ((n_rows - 1) * (systems - 1))
+        surplus = model_sum - (systems - 1) * residual
         return float(surplus / (surplus + n_rows * systems * residual))
 
     return over_conversations(said, np.array(rows), omega_squared, published=published)
@@ -269,14 +269,14 @@ def shared_by_systems(said: str, wide: pd.DataFrame) -> Evidence:
     for _, part in wide.groupby(level="topic"):
         values = part.to_numpy() - part.to_numpy().mean(axis=0)
         means = values.mean(axis=1, keepdims=True)
-        of_permutations = systems * (means**2).sum()
-        rows.append([of_permutations, ((values - means) ** 2).sum(), len(part) - 1])
+        permutation_sum = systems * (means**2).sum()
+        rows.append([permutation_sum, ((values - means) ** 2).sum(), len(part) - 1])
     sums = np.array(rows)
 
     def rho(places: Integers) -> float:
-        of_permutations, of_residual, freedom = sums[places].sum(axis=0)
-        nested = of_permutations / freedom
-        error = of_residual / freedom / (systems - 1)
+        permutation_sum, residual_sum, freedom = sums[places].sum(axis=0)
+        nested = permutation_sum / freedom
+        error = residual_sum / freedom / (systems - 1)
         return float((nested - error) / (nested + (systems - 1) * error))
 
     return bootstrapped(said, rho, len(sums))

@@ -103,8 +103,8 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
     """
     names = list(map(literal, runs))
     style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
-    for ax, (topic, of_topic) in zip(axes, table.groupby("topic", sort=False), strict=True):
-        wins = of_topic.pivot_table(index="a", columns="b", values="wins")
+    for ax, (topic, topic_rows) in zip(axes, table.groupby("topic", sort=False), strict=True):
+        wins = topic_rows.pivot_table(index="a", columns="b", values="wins")
         percentages = wins.reindex(index=runs, columns=runs).to_numpy(dtype=np.float64) * 100
         percentages[np.triu_indices(len(runs))] = np.nan
         shown = np.ma.masked_invalid(percentages[:, :-1])

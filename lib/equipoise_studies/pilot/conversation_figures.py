@@ -80,11 +80,11 @@ def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Ax
     for end, alignment, shift in zip(weights.itertuples(), alignments, shifts, strict=True):
         ax.plot(end.WC, end.pw, "|", color="black", markersize=10)
         note(ax, f"pw = {end.pw:g} at WC = {end.WC:g}", (end.WC, end.pw), shift, ha=alignment)
-    for number, (run, of_run) in enumerate(scores.groupby("run", sort=False)):
+    for number, (run, run_rows) in enumerate(scores.groupby("run", sort=False)):
         style = look(number)
         style |= {"markersize": 7, "markerfacecolor": (style["color"], 0.5), "linestyle": "none"}
-        label = f"{literal(run)}: {len(of_run)} relevant nuggets"
-        ax.plot(of_run["wc"], of_run["pw"], label=label, **style)
+        label = f"{literal(run)}: {len(run_rows)} relevant nuggets"
+        ax.plot(run_rows["wc"], run_rows["pw"], label=label, **style)
     ax.set_xlabel("Word position WC of the nugget's last word [words]")
     ax.set(ylabel="Position weight pw", ylim=(-0.16, 1.1))
     ax.set_xlim(0, weights["WC"].max() * 1.02)
@@ -112,9 +112,9 @@ def annotated_conversations(
     """
     conversations = []
     for index, (run, topic) in enumerate(nuggets.conversations[["run", "topic"]].to_numpy()):
-        of_conversation = turns[(turns["run"] == run) & (turns["topic"] == topic)]
-        rows, end = _relevant(nuggets, index, of_conversation)
-        conversations.append(_Conversation(run, of_conversation, rows, end))
+        conversation_turns = turns[(turns["run"] == run) & (turns["topic"] == topic)]
+        rows, end = _relevant(nuggets, index, conversation_turns)
+        conversations.append(_Conversation(run, conversation_turns, rows, end))
     # The longest of all sets the axis, drawn or not: two figures of one table can be compared.
     right = max(conversation.end for conversation in conversations)
     drawn = [conversation for conversation in conversations if not runs or conversation.run in runs]
@@ -285,11 +285,11 @@ def user_clusters(
     columns = {"utility (GNP)": "GNP"}
     for name, attribute_set in attributes.items():
         columns[f"fairness ({name})"] = column_names(attribute_set)[-1]
-    for ax, (run, of_run) in zip(axes, clusters.groupby("run", sort=False), strict=True):
+    for ax, (run, run_rows) in zip(axes, clusters.groupby("run", sort=False), strict=True):
         for index, (label, column) in enumerate(columns.items()):
             style = look(index)
-            ax.plot(of_run["wc"], of_run[column], **style)
-            line_end = (of_run["wc"].iloc[-1], of_run[column].iloc[-1])
+            ax.plot(run_rows["wc"], run_rows[column], **style)
+            line_end = (run_rows["wc"].iloc[-1], run_rows[column].iloc[-1])
             note(ax, literal(label), line_end, (8, -3), color=style["color"])
         ax.set(ylabel="Score", ylim=(0, 1), xlim=(0, clusters["wc"].max() * 1.3))
         ax.set_xlabel("Word position where the user cluster leaves [words]")

@@ -110,8 +110,8 @@ def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
     An Axes for each run.
     """
     shown = _other_settings_as_in_the_paper(grid)
-    for ax, (run, of_run) in zip(axes, shown.groupby("run", sort=False), strict=True):
-        for number, (name, rows) in enumerate(of_run.groupby("stop model", sort=False)):
+    for ax, (run, run_rows) in zip(axes, shown.groupby("run", sort=False), strict=True):
+        for number, (name, rows) in enumerate(run_rows.groupby("stop model", sort=False)):
             style = look(number) | {"markersize": 5, "ls": ":", "lw": 0.8}
             ax.plot(rows["patience"], rows["GFRC2"], label=name, **style)
         ax.set_xscale("log")

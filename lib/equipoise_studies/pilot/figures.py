@@ -99,11 +99,13 @@ def user_groups(
     """
     runs = list(dict.fromkeys(clusters["run"]))
     for ax, (attribute, measure) in zip(axes, similarities.items(), strict=True):
-        of_set = clusters[(clusters["attribute"] == attribute) & (clusters["measure"] == measure)]
-        topic = of_set["topic"].iloc[0]
+        set_clusters = clusters[
+            (clusters["attribute"] == attribute) & (clusters["measure"] == measure)
+        ]
+        topic = set_clusters["topic"].iloc[0]
         shares = clusters[(clusters["measure"] == "share") & (clusters["topic"] == topic)]
         for number, run in enumerate(runs):
-            rows = of_set[of_set["run"] == run].merge(
+            rows = set_clusters[set_clusters["run"] == run].merge(
                 shares[["run", "rank", "value"]], on=["run", "rank"]
             )
             colour = look(number)["color"]
@@ -111,7 +113,7 @@ def user_groups(
             many = rows[rows["value_y"] >= _SMALLEST_SHARE]
             size = _disc_size(many["value_y"])
             ax.scatter(many["rank"], many["value_x"], s=size, color=(colour, 0.6), lw=0)
-        without_users = [literal(run) for run in runs if run not in set(of_set["run"])]
+        without_users = [literal(run) for run in runs if run not in set(set_clusters["run"])]
         if without_users:
             remark = f"{', '.join(without_users)}: nothing relevant,\nnobody leaves"
             ax.text(0.03, 0.05, remark, transform=ax.transAxes, fontsize=9, color="#666666")

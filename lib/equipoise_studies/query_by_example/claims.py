@@ -47,10 +47,10 @@ def over_papers(
     paper, names = pd.factorize(facets.get_level_values("query"))
 
     # A paper that is drawn twice counts twice in each of its facets.
-    def of_drawn_papers(drawn: Integers) -> float:
+    def drawn_statistic(drawn: Integers) -> float:
         return statistic(np.bincount(drawn, minlength=len(names))[paper])
 
-    interval = resampled(of_drawn_papers, len(names), np.random.default_rng(0), resamples=RESAMPLES)
+    interval = resampled(drawn_statistic, len(names), np.random.default_rng(0), resamples=RESAMPLES)
     return Evidence(said, *interval, n=len(names), printed=published)
 
 

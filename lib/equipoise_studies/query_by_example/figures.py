@@ -58,7 +58,7 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         ),
     )
     for ax, (system, read, head, label) in zip(axes, architectures, strict=True):
-        of_system = weights[weights["system"] == system].head(12)
+        system_weights = weights[weights["system"] == system].head(12)
         ax.set(xlim=(0, 10), ylim=(0, 10))
         ax.set_title(system, loc="left")
         ax.axis("off")
@@ -77,9 +77,9 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
             _arrow(ax, (x, low), (x, high))
         ax.text(8.1, 3.9, "token counts\nlook up\nweights", fontsize=9, va="center", ha="right")
         inner = ax.inset_axes((0.1, 0.7, 0.9, 0.28))
-        places, tokens = np.arange(len(of_system)), of_system["token"]
+        places, tokens = np.arange(len(system_weights)), system_weights["token"]
         colours = np.where(tokens.isin(list(query)), COLOURS[1], COLOURS[0])
-        inner.bar(places, of_system["weight"], color=colours, width=0.75)
+        inner.bar(places, system_weights["weight"], color=colours, width=0.75)
         inner.set_xticks(places, map(literal, tokens), rotation=60, ha="right", fontsize=9)
         inner.tick_params(axis="y", labelsize=9)
         inner.set_ylabel(label.replace(" of ", "\nof "), fontsize=9)

@@ -159,10 +159,10 @@ def excess_change(
     """
     by_set = []
     for label in labels:
-        of_set = []
+        set_rows = []
         for measure in ("TExFAIR(proportional=False)", "TExFAIR", "NFaiRR"):
-            of_set.append([by_query(fairness, label, f"{measure}@{k}") for k in cutoffs])
-        by_set.append(np.array(of_set).transpose(2, 0, 1, 3))  # queries, measures, cut-offs, runs
+            set_rows.append([by_query(fairness, label, f"{measure}@{k}") for k in cutoffs])
+        by_set.append(np.array(set_rows).transpose(2, 0, 1, 3))  # queries, measures, cut-offs, runs
     ends = np.cumsum([len(scores) for scores in by_set])
 
     def mean_excess(places: Integers) -> float:

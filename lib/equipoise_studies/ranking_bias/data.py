@@ -324,8 +324,8 @@ def read_runs(study: Study) -> pd.DataFrame:
         if study.recorded_on(label):
             recorded = read_recorded(study.outputs, query_set.collection)
             # a file may contain rankers that the config does not name
-            of_config = recorded[recorded["run"].isin(study.recorded_on(label))]
-            runs.append(of_config.assign(queries=label))
+            config_rows = recorded[recorded["run"].isin(study.recorded_on(label))]
+            runs.append(config_rows.assign(queries=label))
         for key, ranker in study.rankers_on(label).items():
             if ranker.public:
                 run = read_public_run(study, label, ranker)

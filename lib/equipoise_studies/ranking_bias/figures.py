@@ -54,17 +54,17 @@ def measures_over_cutoffs(
     measures = ("TExFAIR", "TExFAIR without proportionality", "NFaiRR")
     colours = dict(zip(measures, COLOURS, strict=False))
     for column, (label, n_queries) in zip(axes.T, query_counts.items(), strict=True):
-        of_set = curves[curves["queries"] == label]
+        set_rows = curves[curves["queries"] == label]
         column[0].set_title(f"{label}, n = {n_queries:,}", loc="left", fontsize=9)
         for ax, measure in zip(column[1:], measures, strict=True):
-            of_measure = of_set[of_set["measure"] == measure]
-            by_run = of_measure.pivot_table(index="cutoff", columns="run", values="value")
-            of_baseline = by_run.pop(baseline)
+            measure_rows = set_rows[set_rows["measure"] == measure]
+            by_run = measure_rows.pivot_table(index="cutoff", columns="run", values="value")
+            baseline_curve = by_run.pop(baseline)
             style = {"color": colours[measure], "lw": 1.8, "label": measure}
-            column[0].plot(of_baseline.index, of_baseline, "o-", ms=3, **style)
+            column[0].plot(baseline_curve.index, baseline_curve, "o-", ms=3, **style)
             ax.axhline(0, color=GREY, lw=1)
-            ax.plot(by_run.index, by_run.sub(of_baseline, axis=0), color=colours[measure], lw=1)
-        cutoffs = sorted(of_set["cutoff"].unique())
+            ax.plot(by_run.index, by_run.sub(baseline_curve, axis=0), color=colours[measure], lw=1)
+        cutoffs = sorted(set_rows["cutoff"].unique())
         column[-1].set_xticks(cutoffs, _labels_apart(cutoffs))
         column[-1].set_xlabel("Cut-off k, ranks")
     axes[0][0].set_ylabel(baseline)
@@ -108,8 +108,8 @@ def differences_from_baseline(
             ax.plot([row["low"], row["high"]], [height, height], color=colour)
             ax.plot(row["difference"], height, "o", color=colour)
         for row in printed[printed["measure"] == measure].to_dict("records"):
-            of_set = [heights[line] for line in lines if line[0] == row["queries"]]
-            bottom, top = min(of_set) - 0.45, max(of_set) + 0.45
+            set_rows = [heights[line] for line in lines if line[0] == row["queries"]]
+            bottom, top = min(set_rows) - 0.45, max(set_rows) + 0.45
             ax.fill_betweenx([bottom, top], row["low"], row["high"], color=GREY, alpha=0.3, lw=0)
         ax.set_xlabel(f"{measure} less that of {baseline}")
         ax.set_ylim(min(heights.values()) - 0.8, 1.6)
