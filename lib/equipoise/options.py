@@ -375,8 +375,9 @@ TurnWeight = Annotated[
     Literal["uniform", "largest-nugget"],
     Field(description="PW of a turn: 1, or the largest weight of its nuggets."),
 ]
+Divergence = Literal["rnod", "nmd", "jsd", "nvd"]
 Ordinal = Annotated[
-    Literal["rnod", "nmd", "jsd", "nvd"],
+    Divergence,
     Field(description="Divergence for ordinal groups; jsd and nvd ignore their order."),
 ]
 Nominal = Annotated[
@@ -444,7 +445,6 @@ Unrepresented = Annotated[
     Literal["uniform", "ignored"],
     Field(description="Documents without membership: spread evenly over the groups, or ignored."),
 ]
-Divergence = Literal["rnod", "nmd", "jsd", "nvd"]
 
 
 def _read_divergences(value: Any) -> Any:
