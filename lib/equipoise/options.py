@@ -338,13 +338,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 # --- conversations --------------------------------------------------------------------------------
 
 Patience = Annotated[float, Field(gt=1, description="L, the words that a user is willing to read.")]
-Units = Annotated[
-    Literal["word", "character", "system-word", "system-character"],
-    Field(
-        description="What positions count, over the conversation or its system turns alone: what "
-        "white space separates, or characters other than white space (Japanese, Chinese)."
-    ),
-]
 EXPONENTIAL_GAINS = {1: 0.25, 2: 0.75}
 """(2^l - 1) / 2^2, the gains of levels 1 and 2 in gfrc2."""
 
@@ -412,8 +405,6 @@ Alpha = Annotated[
 
 # --- conversations with a chat system -------------------------------------------------------------
 
-Trials = Annotated[int, Field(ge=1, le=1000, description="How often all topics are gone through.")]
-Temperature = Annotated[float, Field(ge=0, description="Temperature of the sampling.")]
 Note = Annotated[str, Field(description="Remark to keep with the settings.")]
 
 
@@ -461,14 +452,6 @@ Similarities = Annotated[
 ]
 ByGroup = Annotated[
     bool, Field(description="Add each group's part of the utility, its exposure, or its share.")
-]
-Phi = Annotated[
-    float,
-    Field(
-        gt=0,
-        le=1,
-        description="Share of the value that is left at the next rank; the campaign has 0.99.",
-    ),
 ]
 Decimals = Annotated[
     int,
@@ -532,9 +515,6 @@ Resamples = Annotated[
         description="Bootstrap samples, and permutations of the randomisation test.",
     ),
 ]
-Draws = Annotated[
-    int, Field(ge=1, le=100_000, description="Random samples of the annotations of two annotators.")
-]
 Seed = Annotated[int, Field(ge=0, description="Seed of the random numbers.")]
 PairedTest = Annotated[
     Literal["tukey", "t", "wilcoxon", "permutation", "bootstrap"],
@@ -572,16 +552,6 @@ Difference = Annotated[
         description="Smallest difference worth finding, in the unit of the scores.",
     ),
 ]
-Power = Annotated[float, Field(gt=0, lt=1, description="Probability of finding that difference.")]
-Systems = Annotated[
-    int,
-    Field(
-        ge=2, le=10_000, description="How many systems will be compared.  [as many as there are]"
-    ),
-]
-Over = Annotated[
-    str, Field(description="Column that distinguishes the cases, such as trial or annotator.")
-]
 
 
 # --- bias in the terms of rankings, and overlap of rankings ---------------------------------------
@@ -615,18 +585,6 @@ Places = Annotated[
         description="Decimal places of the neutrality of a text; the public NFaiRR program has 6."
         "  [none]",
     ),
-]
-Base = Annotated[
-    float,
-    Field(
-        gt=1,
-        description="Base of the logarithm, which FaiRR alone depends on; the public program has "
-        "2.",
-    ),
-]
-Attention = Annotated[
-    Literal["log", "geometric", "uniform"],
-    Field(description="How attention decreases along the ranking."),
 ]
 Decay = Annotated[
     float, Field(gt=0, le=1, description="Ratio of each geometric weight to the one before it.")
@@ -668,10 +626,3 @@ RankPersistence = Annotated[
     ),
 ]
 Depth = Annotated[int, Field(ge=1, description="Ranks that are compared.")]
-Beyond = Annotated[
-    Literal["extrapolated", "truncated", "minimum", "maximum"],
-    Field(
-        description="What the sum takes for depths beyond the end of the rankings: the agreement "
-        "so far; nothing; no further item in common; every further item in common."
-    ),
-]
