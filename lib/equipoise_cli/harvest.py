@@ -121,7 +121,7 @@ def harvest(
         f"{endpoint}; the first topics:{questions}",
         err=True,
     )
-    if not yes and sys.stdin.isatty():
+    if not yes:
         click.confirm("Continue?", abort=True, err=True)
     turns = hold(asked, endpoint, model, key, output, **options)
     if transcripts is not None:

@@ -63,6 +63,16 @@ def test_each_answer_decides_the_next_turn(server: chat_server.Server, folder: P
     assert "##### F2 r-1\n### U1\nList more films." in (folder / "t.txt").read_text()
 
 
+def test_nothing_is_sent_without_consent(server: chat_server.Server, folder: Path) -> None:
+    done = called(
+        *("harvest", "--topics", "topics.csv", "--endpoint", server.url, "--model", "m"),
+        *("-o", "r.jsonl"),
+    )
+    assert done.exit_code == 1
+    assert server.requests == []
+    assert not (folder / "r.jsonl").exists()
+
+
 def test_the_same_command_continues_an_interrupted_record(
     server: chat_server.Server, folder: Path
 ) -> None:
