@@ -23,7 +23,7 @@ from equipoise_compendium.printed import (
     raw,
 )
 from equipoise_compendium.terms import QUANTIFIERS, css_name
-from equipoise_compendium.words import plain
+from equipoise_compendium.words import number, plain
 
 MARKS = " better than"
 """End of the name of a column of marks, such as letters, for the column named before it."""
@@ -217,13 +217,15 @@ def _text(value: object, decimals: int | None, is_p_value: bool) -> str:
     """Write a value: yes and no, counts unchanged, other numbers at some decimals."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    number = as_number(value)
-    if number is None or decimals is None or isinstance(value, (int, np.integer)):
+    parsed = as_number(value)
+    if parsed is None:
         return raw(value)
-    text = f"{number + 0.0:.{decimals}f}"
+    if decimals is None or isinstance(value, (int, np.integer)):
+        return number(parsed, 0) if parsed % 1 == 0 else raw(value).replace("-", "−")
+    text = number(parsed, decimals)
     if is_p_value and decimals and not text.strip("0."):
-        return f"< .{1:0{decimals}}"  # no p is zero
-    return text if text.strip("-0.") else text.lstrip("-")  # no negative zero
+        return f"< 0.{1:0{decimals}}"  # no p is zero
+    return text
 
 
 def _rows(
@@ -365,14 +367,6 @@ def _quoted(claim: Mapping[str, Any]) -> str:
     return f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else str(claim["place"])
 
 
-def _number(value: float, decimals: int) -> str:
-    """Write a number with a minus sign, and thousands separated."""
-    text = f"{value:,.{decimals}f}"
-    if not text.strip("-0.,"):
-        text = text.lstrip("-")  # no negative zero
-    return text.replace("-", "−")
-
-
 def _decimals_of(row: Mapping[str, Any]) -> int:
     """Return how many decimals show two digits of an interval; four digits without one."""
     low, high, estimate = row["low"], row["high"], abs(row["estimate"])
@@ -391,11 +385,11 @@ def claim_cells(row: Mapping[str, Any]) -> list[str]:
     if row.get("estimate") is None:
         return [collection, basis, "", "", "", "", "", f"not testable: {row['reason']}"]
     decimals = _decimals_of(row)
-    estimate, interval, published, p = _number(row["estimate"], decimals), "", "", ""
+    estimate, interval, published, p = number(row["estimate"], decimals), "", "", ""
     if row["low"] is not None:
-        interval = f"[{_number(row['low'], decimals)}, {_number(row['high'], decimals)}]"
+        interval = f"[{number(row['low'], decimals)}, {number(row['high'], decimals)}]"
     if row["published"] is not None:
-        published = _number(row["published"], decimals)
+        published = number(row["published"], decimals)
     p_value = row.get("p_holm")
     if p_value is None:
         p_value = row.get("p_value")
