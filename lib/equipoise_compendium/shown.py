@@ -413,7 +413,7 @@ def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Positive control", "" if claim["control"] == "none" else claim["control"]),
     ]
     rows = claim["evidence"]
-    reasons = {row["reason"]: None for row in rows if row["estimate"] is not None and row["reason"]}
+    reasons = {row["reason"]: None for row in rows if row.get("estimate") is not None}
     details.append(("No interval", "; ".join(reasons)))
     details.append(("Why inconclusive", claim.get("verdict_reason") or ""))
     needed = [f"{row['n_needed']:,.0f}" for row in rows if row.get("n_needed")]
