@@ -301,7 +301,7 @@ def test_published_values_are_beside_those_of_the_row_that_a_ranker_replaces() -
     published = printed_table("thesis/table-2.1")
     table = pd.DataFrame({"row": ["a", "b"], "model": [BM25_ROW, "TILDE tiny"], "Cite MAP": 0.5})
     table = tables.with_published(table, study, published)
-    assert table["stands for"].tolist() == ["", "TILDE BERT"]
+    assert table["replaces"].tolist() == ["", "TILDE BERT"]
     cells = published.set_index("model").loc["TILDE BERT"]
     assert table["thesis Cite MAP"][1] == pytest.approx(float(cells["Cite MAP"].rstrip("%")) / 100)
     ndcg = [float(cell) for cell in cells.filter(like="nDCG")]

@@ -101,8 +101,8 @@ def with_published(table: pd.DataFrame, study: Study, published: pd.DataFrame) -
     table = table.copy()
     row_of = {name: row for row, name in study.rows(published).items()}
     rows = table["model"].map(row_of)
-    # "stands for" is empty where a ranker is the thesis's own, as BM25 is.
-    table.insert(2, "stands for", rows.where(rows != table["model"], "").fillna(""))
+    # "replaces" is empty where a ranker is the thesis's own, as BM25 is.
+    table.insert(2, "replaces", rows.where(rows != table["model"], "").fillna(""))
     cells = published_numbers(published).droplevel("row")
     for column in cells:
         if column in table:
