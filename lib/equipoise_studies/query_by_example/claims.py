@@ -98,7 +98,8 @@ def gain_of_mixing(
     times, n_papers = _drawn_facets(candidates, np.random.default_rng(0))
     mixing, _ = gains(candidates.curves(), candidates.facets, splits, times)
     evidence = []
-    for gain, reported in zip(mixing, published or [None] * len(mixing), strict=True):
+    for mixture, gain in enumerate(mixing):
+        reported = published[mixture] if published else None
         evidence.append(_with_interval(float(gain[0]), gain[1:], n_papers, reported))
     return evidence
 
