@@ -13,8 +13,7 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence
-from notebook_evidence import alike, committed_evidence
+from notebook_evidence import ByPart, alike, committed_evidence
 
 DATA = project.root() / "data"
 RECORDED = DATA / "outputs" / "satisfaction"
@@ -22,11 +21,8 @@ COLLECTIONS = ("MultiWOZ", "SGD")
 RESAMPLES = 1000
 
 
-Parts = dict[str, Evidence]
-
-
 @pytest.fixture(scope="module")
-def notebook() -> dict[str, dict[str, Parts]]:
+def notebook() -> dict[str, ByPart]:
     """The evidence of the notebook by claim, collection and part."""
     return committed_evidence("thesis_ch3_satisfaction")
 
@@ -77,31 +73,32 @@ def newcombe(count: float, n: float, other_count: float, other_n: float) -> tupl
     )
 
 
-def test_most_labels_are_of_satisfied_users(notebook: dict[str, dict[str, Parts]]) -> None:
-    labels: dict[str, dict[str, list[bool]]] = {name: defaultdict(list) for name in COLLECTIONS}
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_most_labels_are_of_satisfied_users(notebook: dict[str, ByPart], name: str) -> None:
+    labels: dict[str, list[bool]] = defaultdict(list)
     for row in rated():
-        labels[row["collection"]][row["dialogue"]].append(majority(row["ratings"]) >= 3)
-    again = rows_of(DATA / "facts" / "satisfaction" / "relabelled.csv")
+        if row["collection"] == name:
+            labels[row["dialogue"]].append(majority(row["ratings"]) >= 3)
+    dialogues = list(labels.values())
+
+    def share(drawn: Sequence[list[bool]]) -> float:
+        return sum(map(sum, drawn)) / sum(map(len, drawn))
+
     evidence = notebook["thesis/3.1-skewed"]
-    for name in COLLECTIONS:
-        dialogues = list(labels[name].values())
+    ends = ends_of(lambda rng: share(rng.choices(dialogues, k=len(dialogues))))
+    alike(evidence["public ratings"][name], share(dialogues), ends)
 
-        def share(drawn: Sequence[list[bool]]) -> float:
-            return sum(map(sum, drawn)) / sum(map(len, drawn))
-
-        ends = ends_of(lambda rng, all_=dialogues: share(rng.choices(all_, k=len(all_))))
-        alike(evidence["public ratings"][name], share(dialogues), ends)
-
-        people = [row["human"] != "0" for row in again if row["collection"] == name]
-        rate = sum(people) / len(people)
-        alike(evidence["relabelled dialogues"][name], rate, wilson(sum(people), len(people)))
+    again = rows_of(DATA / "facts" / "satisfaction" / "relabelled.csv")
+    people = [row["human"] != "0" for row in again if row["collection"] == name]
+    ends = wilson(sum(people), len(people))
+    alike(evidence["relabelled dialogues"][name], sum(people) / len(people), ends)
 
 
 def binomial(rng: random.Random, n: int, share: float) -> int:
     return sum(rng.random() < share for _ in range(n))
 
 
-def test_more_dissatisfying_utterances_are_confirmed(notebook: dict[str, dict[str, Parts]]) -> None:
+def test_more_dissatisfying_utterances_are_confirmed(notebook: dict[str, ByPart]) -> None:
     sizes = {row["label"]: row for row in printed("3.2")}
     turned = {row["label"]: row for row in printed("3.5")}
     for name in COLLECTIONS:
@@ -203,9 +200,7 @@ def sensitivity_at_a_tenth(main: Counts, cf: Counts) -> float:
     return (main[2] + cf[2] / cf[3] * added) / (main[3] + added)
 
 
-def test_models_on_main_and_cf(
-    notebook: dict[str, dict[str, Parts]], behind: dict[Key, Counts]
-) -> None:
+def test_models_on_main_and_cf(notebook: dict[str, ByPart], behind: dict[Key, Counts]) -> None:
     """Claims on each model, which is the mean of its setups."""
 
     def numbers(sets: dict[Key, Counts]) -> dict[tuple[str, str], float]:
@@ -236,9 +231,7 @@ def test_models_on_main_and_cf(
         alike(notebook[f"thesis/{claim}"]["counts of Table 3.6"][part], estimate, ends)
 
 
-def test_jaccard_index_of_zephyr(
-    notebook: dict[str, dict[str, Parts]], behind: dict[Key, Counts]
-) -> None:
+def test_jaccard_index_of_zephyr(notebook: dict[str, ByPart], behind: dict[Key, Counts]) -> None:
     """An index is a share of the contexts that are correct in Main or CF."""
     published = {row["model"]: row for row in printed("3.7")}
     for name in COLLECTIONS:
@@ -257,7 +250,7 @@ def test_jaccard_index_of_zephyr(
 # --- the replica ----------------------------------------------------------------------------------
 
 
-def test_fine_tuned_estimators_drop(notebook: dict[str, dict[str, Parts]]) -> None:
+def test_fine_tuned_estimators_drop(notebook: dict[str, ByPart]) -> None:
     ratings = {}
     for row in rated():
         sample = f"{row['dialogue']}:{row['line']}"
