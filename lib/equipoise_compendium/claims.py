@@ -364,7 +364,8 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     for _, family in tested.groupby(["paper", "basis", "kind"]):
         corrected = multipletests(family["p_value"].astype(float), method="holm")[1]
         table.loc[family.index, "p_holm"] = corrected
-    table["result"] = table.apply(lambda row: result_of(row["tends"], row["p_holm"]), axis=1)
+    pairs = zip(table["tends"], table["p_holm"], strict=True)
+    table["result"] = [result_of(tends, p_value) for tends, p_value in pairs]
 
     shown = table.loc[is_control & (table["result"] == "supports")]
     passed = set(zip(shown["paper"], shown["claim"], shown["collection"], strict=True))
@@ -388,11 +389,11 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
 
 
-def result_of(tends: object, p_value: float | None) -> str:
+def result_of(tends: Any, p_value: Any) -> str:
     """Return the result on one collection; without sampling there is no p-value."""
     if pd.isna(tends):
         return "not testable"
-    return str(tends) if pd.isna(p_value) or float(p_value) < ERROR else "imprecise"
+    return str(tends) if pd.isna(p_value) or p_value < ERROR else "imprecise"
 
 
 def verdict_of(results: Sequence[str]) -> tuple[str, str]:
