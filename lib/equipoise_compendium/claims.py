@@ -311,7 +311,8 @@ def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
     claim = stated(paper).loc[record["name"]].to_dict()
     common = {"paper": paper, "claim": record["name"], **claim}
     if not record["evidence"]:
-        return [{**common, "collection": "", "basis": "", "part": "", "parts": 0}]
+        empty = asdict(Evidence(reason=claim["reason"]))
+        return [{**common, "collection": "", "basis": "", "part": "", "parts": 0, **empty}]
     criterion, known = Criterion.parse(claim["criterion"]), collections(paper)
     rows = []
     for collection, entries in record["evidence"].items():
@@ -363,8 +364,7 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     for _, family in tested.groupby(["paper", "basis", "kind"]):
         corrected = multipletests(family["p_value"].astype(float), method="holm")[1]
         table.loc[family.index, "p_holm"] = corrected
-    is_clear = (table["p_value"].isna() | (table["p_holm"].astype(float) < ERROR)).astype(bool)
-    table["result"] = table["tends"].where(is_clear, "imprecise").fillna("not testable")
+    table["result"] = table.apply(lambda row: result_of(row["tends"], row["p_holm"]), axis=1)
 
     shown = table.loc[is_control & (table["result"] == "supports")]
     passed = set(zip(shown["paper"], shown["claim"], shown["collection"], strict=True))
@@ -386,6 +386,13 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     table[text] = table[text].fillna("")
     table = table.astype({"n": "Int64", "n_needed": "Int64", "parts": "Int64"})
     return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
+
+
+def result_of(tends: object, p_value: float | None) -> str:
+    """Return the result on one collection; without sampling there is no p-value."""
+    if pd.isna(tends):
+        return "not testable"
+    return str(tends) if pd.isna(p_value) or float(p_value) < ERROR else "imprecise"
 
 
 def verdict_of(results: Sequence[str]) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise_compendium import plots, project
-from equipoise_compendium.claims import Evidence, evidence_of, rows_of, stated
+from equipoise_compendium.claims import Evidence, evidence_of, result_of, rows_of, stated
 from equipoise_compendium.printed import Comparison, artefacts, compare
 from equipoise_compendium.provenance import (
     REPORT_FOLDER_VARIABLE,
@@ -222,7 +222,9 @@ class Report:
             self._records[artefact]["claims"].append(record)
         else:
             self._claims_beyond.setdefault(artefact, []).append(record)
-        rows = [{**row, "result": row.get("tends")} for row in rows_of(paper, record)]
+        rows = rows_of(paper, record)
+        for row in rows:
+            row["result"] = result_of(row.get("tends"), row.get("p_value"))
         return show_claim({**rows[0], "evidence": rows})
 
     def untestable(self, artefact: str) -> Shown:
