@@ -32,7 +32,7 @@ from equipoise_compendium.provenance import (
     write_manifest,
 )
 from equipoise_compendium.report import status_of
-from equipoise_compendium.shown import difference_lines
+from equipoise_compendium.shown import difference_lines, show_claim
 from equipoise_compendium.writing import write_csv
 
 
@@ -195,19 +195,34 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def write_summaries(folder: Path) -> None:
-    """Write the ledger, the claims and the findings of all reports."""
-    read = manifests()
-    table = ledger.table_of(read)
-    write_csv(table, folder / "ledger.csv")
+    """Write ledger, claims, findings, and the verdicts in the notebooks, of all reports."""
+    reports, read = project.root() / "reports", manifests()
     judged = claims.table_of(read)
+    table = ledger.table_of(read, judged)
+    write_csv(table, folder / "ledger.csv")
     write_csv(judged, folder / "claims.csv")
     write_csv(claims.counts(judged), folder / "verdicts.csv")
-    (folder / "ledger.md").write_text(ledger.markdown(table), encoding="utf-8")
+    (folder / "ledger.md").write_text(ledger.markdown(table, judged), encoding="utf-8")
+    shown = {f"{each['paper']}/{each['claim']}": each for each in claims.as_claims(judged)}
+    for manifest in read:
+        name = manifest["notebook"]
+        (folder / name).mkdir(exist_ok=True)
+        with_verdicts(reports / name / f"{name}.ipynb", shown, folder / name / f"{name}.ipynb")
     template = project.root() / "data" / "findings.md"
     if template.is_file():
-        folders = [folder, project.root() / "reports"]
-        text = findings.render(template.read_text(encoding="utf-8"), folders)
+        text = findings.render(template.read_text(encoding="utf-8"), [folder, reports])
         (folder / "findings.md").write_text(text, encoding="utf-8")
+
+
+def with_verdicts(path: Path, judged: Mapping[str, Mapping[str, Any]], target: Path) -> None:
+    """Write an executed notebook with the verdict on each claim that it shows."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            name = output.get("metadata", {}).get("equipoise-claim")
+            if name in judged:
+                output["data"] = dict(show_claim(judged[name]).formats)
+    nbformat.write(notebook, target)
 
 
 # --- checking -------------------------------------------------------------------------------------
@@ -241,23 +256,18 @@ def check() -> list[str]:
         if not (reports / path.stem / MANIFEST).is_file():
             faults.append(f"notebooks/{path.name} has no report: run equipoise build {path.stem}")
     for manifest in read:
-        for record in manifest["artefacts"] + manifest["beyond"]:
-            paper = record["artefact"].partition("/")[0]
-            if "status" in record:
-                status = _status(record, reports / manifest["notebook"])
-                if status != record["status"]:
-                    faults.append(
-                        f"{record['artefact']}: {record['status']} in its report, but its table "
-                        f"gives {status}"
-                    )
-            for claim in record["claims"]:
-                criterion = claims.stated(paper).loc[claim["name"], "contradicted_if"]
-                if claims.verdict(claims.evidence_of(claim), criterion) != claim["verdict"]:
-                    faults.append(f"{paper}/{claim['name']}: its verdict does not follow")
+        for record in manifest["artefacts"]:
+            status = _status(record, reports / manifest["notebook"])
+            if status != record["status"]:
+                faults.append(
+                    f"{record['artefact']}: {record['status']} in its report, but its table "
+                    f"gives {status}"
+                )
     with tempfile.TemporaryDirectory() as folder:
         write_summaries(Path(folder))
-        for file in sorted(Path(folder).iterdir()):
-            on_disk = reports / file.name
+        for file in sorted(path for path in Path(folder).rglob("*") if path.is_file()):
+            name = file.relative_to(folder)
+            on_disk = reports / name
             if not on_disk.is_file() or on_disk.read_bytes() != file.read_bytes():
-                faults.append(f"reports/{file.name} differs from the reports: run equipoise build")
+                faults.append(f"reports/{name} is outdated: run equipoise build")
     return faults

@@ -1,16 +1,16 @@
-"""Claims: what a paper states, or we add, the number it rests on, and the verdict that follows.
+"""Claims: what a paper states or we add, the evidence on each collection, and the verdict.
 
-The statements are in ``data/published/<paper>/claims.csv``, with what would contradict them; a
-notebook computes the number.
+``data/published/<paper>/claims.csv`` is the protocol: one row per claim, with the values that
+support it and every collection that may judge it; ``collections.csv`` describes these. Notebooks
+compute the evidence. The rule here gives the verdicts, over all reports of a paper at once.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,32 +20,16 @@ from scipy import stats
 
 from equipoise_compendium import project
 from equipoise_compendium.printed import read_columns
+from equipoise_compendium.terms import (
+    ABOUT,
+    BASES,
+    KINDS,
+    NAMED_SYSTEMS,
+    QUANTIFIERS,
+    REPLICATED,
+    VERDICTS,
+)
 
-KINDS = {
-    "finding": "the paper's own words",
-    "consistency": "published numbers compared with published numbers or words",
-    "beyond": "ours: errata, placebos, questions that the papers leave",
-}
-VERDICTS = {
-    "holds": "the interval contains nothing that would contradict it",
-    "contradicted": "the interval, widened to 99%, contains only what contradicts it",
-    "undecided": "the interval, or the wider one, contains both",
-    "not testable": "its subject is not in the available data",
-}
-NAMED_SYSTEMS = "these systems"
-METHOD = "the method"
-ABOUT = {
-    NAMED_SYSTEMS: "the systems, models or people that the paper names: nothing else can test it",
-    METHOD: "a measure, a procedure or systems of a kind: others of that kind can test it",
-}
-"""What a finding is about; only one about the method can be judged on other data."""
-OWN_DATA = "the paper's own data"
-PRINTED_NUMBERS = "printed numbers"
-BASES = {
-    "recomputed": "from what the paper publishes",
-    "replica": "on other data or systems in place of the paper's",
-}
-"""What a verdict rests on."""
 STATED = [
     "claim",
     "artefact",
@@ -54,473 +38,444 @@ STATED = [
     "statement",
     "quote",
     "place",
-    "contradicted_if",
+    "quantifier",
+    "measure",
+    "unit",
+    "criterion",
+    "bound_source",
     "null",
-    "stand_in",
+    "collections",
+    "control",
     "reason",
 ]
-"""Columns of a file of claims.
+"""Columns of a protocol.
 
-``claim`` is a name, such as ``same-line``. ``null`` states what is expected by chance: a maximum,
-an absolute value or the best of several choices lies above zero without any effect, so such a
-number is judged by `less_chance`. ``stand_in`` states why data other than the paper's can test the
-claim, ``reason`` why none here can; then it is not testable.
+``criterion`` gives the values that support the claim; ``bound_source`` where its bound comes from.
+``null`` names the null distribution of a maximum, an absolute value or a best choice, which lie
+above zero without any effect. ``control`` is the claim that a collection must support before it
+votes. ``reason`` states why a claim cannot be tested.
 """
+COLLECTION = ["collection", "basis", "data", "reason"]
+"""Columns of ``collections.csv``; ``reason`` states why other data may judge a claim."""
+SOURCES = ("text", "rounding", "own")
+"""Where a bound comes from: the sentence, half a unit of the last published digit, or us."""
 COLUMNS = [
     "paper",
-    "artefact",
-    "claim",
-    "kind",
-    "about",
-    "quote",
-    "place",
+    *STATED[:-3],
+    "control",
     "verdict",
+    "verdict_reason",
+    "collection",
+    "basis",
+    "part",
+    "parts",
     "estimate",
     "low",
     "high",
-    "contradicted_if",
-    "null",
-    "p_value",
-    "survives_holm",
     "n",
+    "published",
+    "p_value",
+    "p_holm",
+    "result",
     "n_needed",
-    "basis",
-    "data",
-    "stand_in",
     "notebook",
-    "printed",
-    "evidence",
     "reason",
-    "name",
 ]
-"""Columns of ``reports/claims.csv``."""
-_NUMBERS = ("estimate", "low", "high", "p_value", "printed", "n", "n_needed")
-_FROM_95_TO_99 = stats.norm.ppf(0.995) / stats.norm.ppf(0.975)
-"""How much wider an interval of 99% is than one of 95%, where errors are normal."""
-FAMILY_ERROR = 0.05
-"""Probability, by Holm's correction, that any claim of a paper is contradicted wrongly."""
-_SIGNS = {"<": "below", "<=": "at or below", ">": "above", ">=": "at or above"}
+"""Columns of ``reports/claims.csv``: one row per claim and collection."""
+ERROR = 0.05
+"""Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
+_95 = stats.norm.ppf(0.975)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The number that a claim rests on: an estimate and its 95% interval, from ``n`` units.
+    """An estimate and its 95% confidence interval, from ``n`` units; ``published``: the paper's.
 
-    ``said`` names the number and its unit; ``printed`` is the published value. ``reason`` states
-    why there is no interval (nothing was sampled) or, without an estimate, why the claim is not
-    testable here.
+    ``reason`` states why there is no interval (nothing was sampled) or, without an estimate, why
+    the collection cannot judge the claim.
     """
 
-    said: str
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
     n: int | None = None
-    printed: float | None = None
+    published: float | None = None
     reason: str = ""
 
     def __post_init__(self) -> None:
-        numbers = [self.estimate, self.low, self.high, self.printed]
+        numbers = [self.estimate, self.low, self.high, self.published]
         if any(number is not None and math.isnan(number) for number in numbers):
-            raise ValueError(f"{self.said}: a number must not be NaN")
+            raise ValueError(f"evidence must not be NaN, got {self}")
         has_interval = self.low is not None
         if has_interval != (self.high is not None) or has_interval == bool(self.reason):
-            raise ValueError(f"{self.said}: give an interval, or else the reason why there is none")
-        low, high = self.ends
-        if has_interval and (self.estimate is None or not low <= self.estimate <= high):
-            raise ValueError(f"{self.said}: {self.estimate} must be in [{self.low}, {self.high}]")
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Ends of the interval; where nothing was sampled, the estimate itself."""
-        if self.low is not None and self.high is not None:
-            return float(self.low), float(self.high)
-        return (math.nan if self.estimate is None else float(self.estimate),) * 2
-
-    @property
-    def wide_ends(self) -> tuple[float, float]:
-        """Ends at 99% of an interval of 95%."""
-        low, high = self.ends
-        estimate = math.nan if self.estimate is None else float(self.estimate)
-        return (
-            estimate + _FROM_95_TO_99 * (low - estimate),
-            estimate + _FROM_95_TO_99 * (high - estimate),
-        )
+            raise ValueError(f"evidence needs an interval, or the reason why not, got {self}")
+        if self.low is None or self.high is None:
+            return
+        if self.estimate is None or not self.low <= self.estimate <= self.high:
+            raise ValueError(f"the estimate must be in its interval, got {self}")
 
 
 @dataclass(frozen=True)
-class Allowed:
-    """The values that do not contradict a claim: ``low`` to ``high``, without both if ``open``."""
+class Criterion:
+    """The values that support a claim: ``low`` to ``high``, without the two if ``open``."""
 
     low: float
     high: float
     open: bool = False
 
     @classmethod
-    def parse(cls, contradicted_if: str) -> Allowed:
-        """Read what contradicts: ``< 1``, ``<= 1``, ``> 1``, ``>= 1`` or ``outside [-1, 1]``."""
+    def parse(cls, text: str) -> Criterion:
+        """Read ``> 1``, ``>= 1``, ``< 1``, ``<= 1`` or ``in [-1, 1]``."""
         number = r"([+-]?\d+(?:\.\d+)?)"
-        bound = re.fullmatch(rf"(<|>)(=?) {number}", contradicted_if)
-        span = re.fullmatch(rf"outside \[{number}, {number}\]", contradicted_if)
+        bound = re.fullmatch(rf"(<|>)(=?) {number}", text)
+        span = re.fullmatch(rf"in \[{number}, {number}\]", text)
         if bound:
             edge = float(bound[3])
-            low, high = (edge, math.inf) if bound[1] == "<" else (-math.inf, edge)
-            return cls(low, high, open=bool(bound[2]))
+            low, high = (edge, math.inf) if bound[1] == ">" else (-math.inf, edge)
+            return cls(low, high, open=not bound[2])
         if span:
             return cls(float(span[1]), float(span[2]))
-        raise ValueError(
-            "contradicted_if must be < 1, <= 1, > 1, >= 1 or outside [-1, 1], "
-            f"got {contradicted_if!r}"
-        )
+        raise ValueError(f"criterion must be > 1, >= 1, < 1, <= 1 or in [-1, 1], got {text!r}")
 
     def __contains__(self, value: float) -> bool:
         if self.open:
             return self.low < value < self.high
         return self.low <= value <= self.high
 
-    def excludes(self, low: float, high: float) -> bool:
-        """Return whether every value from ``low`` to ``high`` contradicts the claim."""
-        if high < self.low or low > self.high:
-            return True
-        return self.open and (high == self.low or low == self.high)
+    def margin(self, value: float) -> float:
+        """Compute the distance from the nearest bound; negative outside the criterion."""
+        return min(value - self.low, self.high - value)
+
+    def tails(self, evidence: Evidence) -> tuple[float, float]:
+        """Compute two one-sided p-values: of meeting the criterion, and of not meeting it.
+
+        The first is small where the interval supports the claim, the second where it contradicts
+        it. Errors are normal, with the half of the interval that faces the bound.
+        """
+        if evidence.estimate is None:
+            raise ValueError("evidence without an estimate has no tails")
+        estimate = evidence.estimate
+        if evidence.low is None or evidence.high is None or evidence.low == evidence.high:
+            return (0.0, 1.0) if estimate in self else (1.0, 0.0)
+        below, above = estimate - evidence.low, evidence.high - estimate
+        distances = []  # in standard errors, positive on the side that meets the criterion
+        if self.low > -math.inf:
+            gap = estimate - self.low
+            distances.append(_in_errors(gap, below if gap > 0 else above))
+        if self.high < math.inf:
+            gap = self.high - estimate
+            distances.append(_in_errors(gap, above if gap > 0 else below))
+        nearest = min(distances)
+        return float(stats.norm.sf(nearest)), float(stats.norm.cdf(nearest))
 
 
-# --- evidence -------------------------------------------------------------------------------------
+def _in_errors(gap: float, half: float) -> float:
+    """Divide a distance by the standard error, which follows from half of a 95% interval."""
+    if half == 0:
+        return math.copysign(math.inf, gap) if gap else 0.0
+    return float(gap / (half / _95))
 
 
-def less_chance(
-    said: str,
+def minus_chance(
     observed: float,
-    by_chance: ArrayLike,
+    draws: ArrayLike,
     *,
     n: int | None = None,
-    printed: float | None = None,
+    published: float | None = None,
 ) -> Evidence:
-    """Compute how far a number is above its expectation under the null hypothesis.
+    """Compute a statistic minus its mean under the null hypothesis, with an interval.
 
-    ``by_chance``: the same number under the null hypothesis, shaped (draws,). The interval of the
-    difference lies above zero where fewer than 2.5% of the draws reach the number observed.
-    ``printed`` is the paper's number, compared with the same expectation.
+    ``draws``: the statistic under the null hypothesis, shaped (draws,). The interval lies above
+    zero where fewer than 2.5% of the draws reach the observed value. ``published`` is the paper's
+    value, from which the same mean is subtracted.
     """
-    draws = np.asarray(by_chance, dtype=float)
-    if draws.ndim != 1 or len(draws) < 40:
-        raise ValueError(f"{said}: an interval of 95% needs 40 draws, got {draws.size}")
-    expected = float(draws.mean())
-    lowest, highest = np.quantile(draws, [0.025, 0.975])
+    values = np.asarray(draws, dtype=float)
+    if values.ndim != 1 or len(values) < 40:
+        raise ValueError(f"an interval of 95% needs 40 draws, got {values.size}")
+    expected = float(values.mean())
+    lowest, highest = np.quantile(values, [0.025, 0.975])
     estimate = observed - expected
     return Evidence(
-        f"{said}, minus its expectation by chance ({observed:.4g} minus {expected:.4g})",
         estimate,
         min(observed - float(highest), estimate),
         max(observed - float(lowest), estimate),
         n,
-        None if printed is None else printed - expected,
+        None if published is None else published - expected,
     )
 
 
-def joined(parts: Sequence[Evidence]) -> Evidence:
-    """Join the evidence of several collections, of which none is closer to the paper's.
-
-    The interval reaches from the lowest end to the highest, so that a verdict needs all of them.
-    Units differ, and are not counted.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    words, estimates = [], []
-    for part in parts:
-        if part.estimate is None or part.low is None or part.high is None:
-            return part
-        words.append(f"{part.said}: {part.estimate:.3g} [{part.low:.3g}, {part.high:.3g}]")
-        estimates.append(part.estimate)
-    return Evidence(
-        f"between {'; '.join(words)}",
-        sum(estimates) / len(estimates),
-        min(part.ends[0] for part in parts),
-        max(part.ends[1] for part in parts),
-        printed=parts[0].printed,
-    )
-
-
-# --- the verdict ----------------------------------------------------------------------------------
-
-
-def verdict(evidence: Evidence, contradicted_if: str) -> str:
-    """Judge a claim by its evidence: one of `VERDICTS`.
-
-    To contradict takes more than to hold: ends of 99% are beyond the edge, and do not have the
-    published value between them.
-    """
-    if evidence.estimate is None:
-        return "not testable"
-    low, high = evidence.ends
-    allowed = Allowed.parse(contradicted_if)
-    if low in allowed and high in allowed:
-        return "holds"
-    wide_low, wide_high = evidence.wide_ends
-    printed_within = evidence.printed is not None and wide_low <= evidence.printed <= wide_high
-    if allowed.excludes(wide_low, wide_high) and not printed_within:
-        return "contradicted"
-    return "undecided"
-
-
-def deciding_ends(evidence: Evidence, contradicted_if: str) -> tuple[float, float, float]:
-    """Return the ends of the interval that the verdict rests on, and its level.
-
-    It is the one of 99% where that of 95% contains only what contradicts.
-    """
-    if Allowed.parse(contradicted_if).excludes(*evidence.ends):
-        return *evidence.wide_ends, 0.99
-    return *evidence.ends, 0.95
-
-
-def p_value(evidence: Evidence, contradicted_if: str) -> float | None:
-    """Two-sided p of the estimate if the truth were on the edge of what is allowed; 1 within it.
-
-    Errors are taken as normal, with the half of the interval towards the edge; None without an
-    interval.
-    """
-    if evidence.estimate is None or evidence.low is None:
-        return None
-    allowed = Allowed.parse(contradicted_if)
-    estimate = float(evidence.estimate)
-    low, high = evidence.ends
-    if estimate < allowed.low:
-        gap, half = allowed.low - estimate, high - estimate
-    elif estimate > allowed.high:
-        gap, half = estimate - allowed.high, estimate - low
-    else:
-        return 1.0
-    if half == 0:
-        return 0.0
-    return float(2 * stats.norm.sf(stats.norm.ppf(0.975) * gap / half))
-
-
-def excludes_printed(evidence: Evidence, contradicted_if: str) -> bool:
-    """Return whether the interval that the verdict rests on excludes the published value."""
-    if evidence.printed is None or evidence.low is None:
-        return False
-    low, high, _ = deciding_ends(evidence, contradicted_if)
-    return not low <= evidence.printed <= high
-
-
-def units_needed(evidence: Evidence, contradicted_if: str, power: float = 0.8) -> int | None:
-    """Compute the required sample size for the published effect; without one, for the observed.
-
-    An effect that contradicts is decided by the interval of 99%, another by that of 95%. The
-    interval is taken to shrink with the root of the units; None where the effect is on the edge
-    itself, where there is no interval, or where it excludes the published effect.
-    """
-    if evidence.n is None or evidence.low is None or evidence.estimate is None:
-        return None
-    if excludes_printed(evidence, contradicted_if):
-        return None
-    effect = evidence.estimate if evidence.printed is None else evidence.printed
-    allowed = Allowed.parse(contradicted_if)
-    level = 0.95 if effect in allowed else 0.99
-    low, high = evidence.ends if effect in allowed else evidence.wide_ends
-    gap = min(abs(effect - edge) for edge in (allowed.low, allowed.high))
-    if gap <= 1e-9 * max(1.0, abs(effect)) or high == low:
-        return None
-    sides = stats.norm.ppf((1 + level) / 2)
-    standard_error = (high - low) / (2 * sides)
-    return math.ceil(evidence.n * ((sides + stats.norm.ppf(power)) * standard_error / gap) ** 2)
-
-
-# --- claims of a paper ----------------------------------------------------------------------------
+# --- the protocol ---------------------------------------------------------------------------------
 
 
 def stated(paper: str) -> pd.DataFrame:
-    """Read the claims of a paper by name, as `STATED`."""
+    """Read the protocol of a paper, by the name of the claim."""
     table = read_columns(project.data("published", paper, "claims.csv"), STATED)
+    known = collections(paper)
+    controls = set(table.loc[table["kind"] == "positive control", "claim"])
     for row in table.itertuples():
-        claim = f"claim {row.claim} of {paper}"
-        if row.kind not in KINDS:
-            raise ValueError(f"{claim}: kind must be one of {', '.join(KINDS)}, got {row.kind!r}")
-        if row.kind == "finding" and not (row.quote and row.place):
-            raise ValueError(f"{claim}: a finding needs the paper's words and their place")
-        if (row.kind == "finding" or row.about) and row.about not in ABOUT:
-            raise ValueError(f"{claim}: about must be {' or '.join(ABOUT)}, got {row.about!r}")
-        Allowed.parse(str(row.contradicted_if))
+        _check(f"claim {row.claim} of {paper}", row, known, controls)
     repeated = table["claim"].duplicated()
     if repeated.any():
         raise ValueError(f"{paper}: claim {table.loc[repeated, 'claim'].iloc[0]} is listed twice")
     return table.set_index("claim")
 
 
-def judged(paper: str, name: str, evidence: Evidence, data: str = "") -> dict[str, Any]:
-    """Judge a claim of a paper; returns the entry of a manifest.
+def _check(claim: str, row: Any, known: pd.DataFrame, controls: Collection[str]) -> None:
+    """Reject a row of a protocol that leaves a choice open, or that other data cannot judge."""
+    _one_of(f"{claim}: kind", row.kind, KINDS)
+    _one_of(f"{claim}: quantifier", row.quantifier, QUANTIFIERS)
+    if row.kind == "finding":
+        _one_of(f"{claim}: about", row.about, ABOUT)
+        if not (row.quote and row.place):
+            raise ValueError(f"{claim}: a finding needs a quotation and its place")
+    names = names_in(row.collections)
+    if bool(row.reason) == bool(names):
+        raise ValueError(f"{claim}: needs collections, or the reason why it cannot be tested")
+    if row.reason:
+        return
+    if not (row.measure and row.unit):
+        raise ValueError(f"{claim}: measure and unit are missing")
+    Criterion.parse(str(row.criterion))
+    _one_of(f"{claim}: bound_source", row.bound_source, SOURCES)
+    if row.kind == "finding" and row.bound_source == "own":
+        raise ValueError(f"{claim}: the bound of a finding comes from text or rounding")
+    for name in names:
+        _one_of(f"{claim}: collection", name, known.index)
+    is_replicated = (known.loc[names, "basis"] == REPLICATED).any()
+    if is_replicated and row.about == NAMED_SYSTEMS:
+        raise ValueError(f"{claim} is about {NAMED_SYSTEMS}: other data cannot judge it")
+    if is_replicated and row.kind != "positive control":
+        if not names_in(row.control):
+            raise ValueError(f"{claim}: a claim judged on other data needs a control")
+    for name in names_in(row.control):
+        _one_of(f"{claim}: control", name, controls)
 
-    ``data`` names what the evidence was computed on: `OWN_DATA`, `PRINTED_NUMBERS`, or other data.
-    Other data cannot test what is stated of named systems, and need a reason in ``stand_in``.
+
+def collections(paper: str) -> pd.DataFrame:
+    """Read the collections that judge the claims of a paper, by name."""
+    table = read_columns(project.data("published", paper, "collections.csv"), COLLECTION)
+    for row in table.itertuples():
+        collection = f"collection {row.collection} of {paper}"
+        _one_of(f"{collection}: basis", row.basis, BASES)
+        if row.basis == REPLICATED and not row.reason:
+            raise ValueError(f"{collection}: reason must say why it may judge a claim")
+    return table.set_index("collection")
+
+
+def names_in(cell: object) -> list[str]:
+    """Split names at semicolons; ``none`` is no name."""
+    names = [name.strip() for name in str(cell).split(";")]
+    return [name for name in names if name not in ("", "none")]
+
+
+def _one_of(place: str, value: object, known: Any) -> None:
+    if value not in known:
+        raise ValueError(f"{place} must be one of {', '.join(known)}, got {value!r}")
+
+
+def evidence_of(
+    paper: str, name: str, evidence: Mapping[str, Evidence | Mapping[str, Evidence]]
+) -> dict[str, Any]:
+    """Check the evidence on a claim against the protocol; returns the entry of a manifest.
+
+    ``evidence`` by collection, for one number or by part (system, setting, cell).
     """
     claims = stated(paper)
     if name not in claims.index:
-        raise ValueError(f"no claim {name!r} in data/published/{paper}/claims.csv")
-    claim = claims.loc[name].to_dict()
-    if claim["kind"] == "consistency":
-        data = data or PRINTED_NUMBERS
-    if not data:
-        raise ValueError(f"claim {name} of {paper}: say on which data it is judged")
-    is_own = data in (OWN_DATA, PRINTED_NUMBERS)
-    if not is_own and evidence.estimate is not None:
-        if claim["about"] == NAMED_SYSTEMS:
-            raise ValueError(
-                f"claim {name} of {paper} is about {NAMED_SYSTEMS} and cannot be judged on {data}: "
-                "give evidence without an estimate, with the reason"
-            )
-        if not claim["stand_in"]:
-            raise ValueError(
-                f"claim {name} of {paper}: the column stand_in must state why it can be tested on "
-                f"{data}"
-            )
-    judgement = verdict(evidence, claim["contradicted_if"])
-    needed = None
-    if judgement == "undecided":
-        needed = units_needed(evidence, claim["contradicted_if"])
-    return {
-        "name": name,
-        **claim,
-        **asdict(evidence),
-        "data": data,
-        "basis": "recomputed" if is_own else "replica",
-        "verdict": judgement,
-        "n_needed": needed,
-    }
+        raise ValueError(f"claim {name!r} is missing from data/published/{paper}/claims.csv")
+    expected = names_in(claims.loc[name, "collections"])
+    if set(evidence) != set(expected):
+        raise ValueError(
+            f"claim {name} of {paper}: collections must be {'; '.join(expected)}, "
+            f"got {'; '.join(evidence)}"
+        )
+    by_collection = {}
+    for collection in expected:
+        given = evidence[collection]
+        parts = {"": given} if isinstance(given, Evidence) else given
+        if not parts or (len(parts) > 1 and claims.loc[name, "quantifier"] == "mean"):
+            raise ValueError(f"claim {name} of {paper}, {collection}: a mean needs one number")
+        by_collection[collection] = [{"part": part, **asdict(parts[part])} for part in parts]
+    return {"name": name, "evidence": by_collection}
 
 
-# --- the table of all claims ----------------------------------------------------------------------
+# --- the rule -------------------------------------------------------------------------------------
 
 
-def table_of(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Collect every claim that reports judge, one row per claim, columns `COLUMNS`."""
+def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a claim as rows, one per collection, with p-values before Holm's correction.
+
+    A row shows the part that decides: of ``u`` parts that must meet the criterion, the ``u``-th
+    in the order of their support.
+    """
+    claim = stated(paper).loc[record["name"]].to_dict()
+    common = {"paper": paper, "claim": record["name"], **claim}
+    if not record["evidence"]:
+        return [{**common, "collection": "", "basis": "", "part": "", "parts": 0}]
+    criterion, known = Criterion.parse(claim["criterion"]), collections(paper)
     rows = []
-    for manifest in manifests:
-        # beyond: claims of ours on artefacts that another notebook reports
-        for record in manifest["artefacts"] + manifest["beyond"]:
-            paper, _, artefact = record["artefact"].partition("/")
-            for claim in record["claims"]:
-                p = p_value(evidence_of(claim), claim["contradicted_if"])
-                extra = {"claim": claim["statement"], "evidence": claim["said"], "p_value": p}
-                place = {"paper": paper, "artefact": artefact, "notebook": manifest["notebook"]}
-                rows.append({**claim, **place, **extra})
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    table["survives_holm"] = ""
-    for _, paper_rows in table[table["p_value"].notna()].groupby("paper"):
-        # The smallest p is compared with 1/m of the error, the next with 1/(m - 1), and so on.
-        ordered = paper_rows.sort_values("p_value", kind="stable")
-        sizes = np.arange(len(ordered), 0, -1)
-        below = ordered["p_value"].to_numpy(float) * sizes <= FAMILY_ERROR
-        passes = np.logical_and.accumulate(below)
-        contradicted = (ordered["verdict"] == "contradicted").to_numpy()
-        table.loc[ordered.index[contradicted & passes], "survives_holm"] = "yes"
-        table.loc[ordered.index[contradicted & ~passes], "survives_holm"] = "no"
-    table = table.astype({"n": "Int64", "n_needed": "Int64"})
-    return table.sort_values(["paper", "artefact"], kind="stable")
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of a ``claims.csv``, numbers as numbers or None."""
-    texts = dict.fromkeys(set(COLUMNS) - set(_NUMBERS), str)
-    empty_numbers = dict.fromkeys(_NUMBERS, "")
-    table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty_numbers)
-    rows: list[dict[str, Any]] = table.astype(object).where(table.notna(), None).to_dict("records")
-    for row in rows:
-        row["numbers"] = as_words(row)
+    for collection, entries in record["evidence"].items():
+        parts = [dict(entry) for entry in entries]
+        row = {**common, "collection": collection, "basis": known.loc[collection, "basis"]}
+        row |= {"parts": len(parts)}
+        if any(part["estimate"] is None for part in parts):
+            missing = next(part for part in parts if part["estimate"] is None)
+            rows.append({**row, **missing})
+            continue
+        for part in parts:
+            numbers = {key: value for key, value in part.items() if key != "part"}
+            part["support"], part["against"] = criterion.tails(Evidence(**numbers))
+        needed = {"exists": 1, "most": len(parts) // 2 + 1}.get(claim["quantifier"], len(parts))
+        for_it, against_it = partial_conjunction(
+            [part["support"] for part in parts], [part["against"] for part in parts], needed
+        )
+        parts.sort(key=lambda part: (part["support"], -criterion.margin(part["estimate"])))
+        row |= parts[needed - 1]
+        row["tends"] = "supports" if for_it <= against_it else "contradicts"
+        if any(part["low"] is not None for part in parts):
+            row["p_value"] = min(1.0, 2 * min(for_it, against_it))
+        rows.append(row)
     return rows
 
 
-def evidence_of(claim: Mapping[str, Any]) -> Evidence:
-    """Return the evidence of a claim, from a manifest or a row of ``claims.csv``."""
-    numbers = {name: claim[name] for name in ("estimate", "low", "high", "n", "printed")}
-    said = claim["said"] if "said" in claim else claim["evidence"]
-    return Evidence(said, **numbers, reason=claim["reason"])
+def partial_conjunction(
+    support: Sequence[float], against: Sequence[float], needed: int
+) -> tuple[float, float]:
+    """Combine one-sided p-values of parts, of which ``needed`` must meet the criterion.
 
-
-def by_sentence(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Join findings by the sentence of the paper that they test, and by what they rest on.
-
-    A sentence is contradicted where one of its claims is, holds where all that can be tested hold,
-    and is otherwise undecided; it is not testable where none of them is. Each has ``paper, quote,
-    basis, verdict, claims``.
+    Returns the p-value of at least ``needed`` parts that meet it, and of fewer (Benjamini and
+    Heller, 2008, with Bonferroni's bound: any dependence is allowed).
     """
-    claims_of: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["kind"] == "finding":
-            claims_of.setdefault((row["paper"], row["quote"], row["basis"]), []).append(row)
-    sentences = []
-    for (paper, quote, basis), claims in claims_of.items():
-        verdicts = {row["verdict"] for row in claims}
-        tested = verdicts - {"not testable"}
-        if "contradicted" in verdicts:
-            judgement = "contradicted"
-        elif not tested:
-            judgement = "not testable"
-        else:
-            judgement = "holds" if tested == {"holds"} else "undecided"
-        sentence = {"paper": paper, "quote": quote, "basis": basis, "verdict": judgement}
-        sentences.append({**sentence, "claims": claims})
-    return sentences
+    parts = len(support)
+    for_it = (parts - needed + 1) * sorted(support)[needed - 1]
+    against_it = needed * sorted(against)[parts - needed]
+    return min(1.0, for_it), min(1.0, against_it)
+
+
+def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Judge all claims: Holm's correction, controls, votes and verdicts; columns `COLUMNS`."""
+    from statsmodels.stats.multitest import multipletests
+
+    table = pd.DataFrame([dict(row) for row in rows], columns=[*COLUMNS, "tends"]).astype(object)
+    is_control = table["kind"] == "positive control"
+    table["p_holm"] = table["p_value"]
+    tested = table[table["p_value"].notna() & ~is_control]
+    for _, family in tested.groupby(["paper", "basis", "kind"]):
+        corrected = multipletests(family["p_value"].astype(float), method="holm")[1]
+        table.loc[family.index, "p_holm"] = corrected
+    is_clear = (table["p_value"].isna() | (table["p_holm"].astype(float) < ERROR)).astype(bool)
+    table["result"] = table["tends"].where(is_clear, "imprecise").fillna("not testable")
+
+    shown = table.loc[is_control & (table["result"] == "supports")]
+    passed = set(zip(shown["paper"], shown["claim"], shown["collection"], strict=True))
+    for index, row in table.iterrows():
+        needed = names_in(row["control"]) if row["basis"] == REPLICATED else []
+        if any((row["paper"], name, row["collection"]) not in passed for name in needed):
+            if row["result"] != "not testable":
+                table.loc[index, "result"] = "control failed"
+
+    for _, of_claim in table.groupby(["paper", "claim"], sort=False):
+        verdict, reason = verdict_of(of_claim["result"].tolist())
+        table.loc[of_claim.index, "verdict"] = verdict
+        table.loc[of_claim.index, "verdict_reason"] = reason
+        if reason != "imprecise":
+            continue
+        for index, row in of_claim.iterrows():
+            table.loc[index, "n_needed"] = units_needed(row)
+    text = table.columns.difference(_NUMBERS)
+    table[text] = table[text].fillna("")
+    table = table.astype({"n": "Int64", "n_needed": "Int64", "parts": "Int64"})
+    return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
+
+
+def verdict_of(results: Sequence[str]) -> tuple[str, str]:
+    """Return the verdict that follows from the collections' results, and the reason for none."""
+    seen = set(results)
+    if seen == {"not testable"}:
+        return "not testable", ""
+    votes = seen & {"supports", "contradicts"}
+    if votes == {"supports"}:
+        return "supported", ""
+    if votes == {"contradicts"}:
+        return "contradicted", ""
+    if votes:
+        return "inconclusive", "collections disagree"
+    return "inconclusive", "imprecise" if "imprecise" in seen else "control failed"
+
+
+def units_needed(row: Mapping[str, Any], power: float = 0.8) -> int | None:
+    """Compute the sample size that the published effect requires; without one, the observed.
+
+    It is that of one test at 5% with this power. The interval is taken to shrink with the root of
+    the number of units. None without an interval, or where the effect is on the bound itself.
+    """
+    if any(pd.isna(row[name]) for name in ("n", "low", "estimate")):
+        return None
+    effect = row["estimate"] if pd.isna(row["published"]) else row["published"]
+    criterion = Criterion.parse(row["criterion"])
+    gap = min(abs(effect - edge) for edge in (criterion.low, criterion.high))
+    if gap <= 1e-9 * max(1.0, abs(effect)) or row["high"] == row["low"]:
+        return None
+    standard_error = (row["high"] - row["low"]) / (2 * _95)
+    return math.ceil(row["n"] * ((_95 + stats.norm.ppf(power)) * standard_error / gap) ** 2)
+
+
+_NUMBERS = ["parts", "estimate", "low", "high", "n", "published", "p_value", "p_holm", "n_needed"]
+
+
+# --- all claims -----------------------------------------------------------------------------------
+
+
+def table_of(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Judge every claim of the reports with these manifests; one row per claim and collection."""
+    rows = []
+    for manifest in manifests:
+        for record in [*manifest["artefacts"], *manifest["beyond"]]:
+            paper = record["artefact"].partition("/")[0]
+            for claim in record["claims"]:
+                for row in rows_of(paper, claim):
+                    rows.append({**row, "notebook": manifest["notebook"]})
+    return judge(rows)
+
+
+def read() -> list[dict[str, Any]]:
+    """Read ``reports/claims.csv`` as claims, each with its rows under ``evidence``."""
+    path = project.root() / "reports" / "claims.csv"
+    texts = dict.fromkeys(set(COLUMNS) - set(_NUMBERS), str)
+    empty = dict.fromkeys(_NUMBERS, "")
+    table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=empty)
+    return as_claims(table)
+
+
+def as_claims(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Group rows of claims: one entry per claim, with one row per collection as ``evidence``."""
+    plain = table.astype(object).where(table.notna(), None)
+    claims = []
+    for _, rows in plain.groupby(["paper", "claim"], sort=False):
+        evidence = rows.to_dict("records")
+        bases = [basis for basis in BASES if basis in set(rows["basis"])]
+        claims.append({**evidence[0], "basis": bases[0] if bases else "", "evidence": evidence})
+    return claims
 
 
 def counts(table: pd.DataFrame) -> pd.DataFrame:
-    """Count the sentences of the papers by paper, by what they rest on, and by verdict.
+    """Count claims by paper (``all``: over all papers), kind, basis and verdict.
 
-    ``table`` is that of `table_of`. Columns ``paper, basis, verdict, sentences``; a paper, basis or
-    verdict ``all`` is over all of them, and counts a sentence once that was judged on both.
+    A claim counts once, for the first of its bases in the order of `BASES`; a claim that no
+    collection judges has none.
     """
-    rows = by_sentence(table.to_dict("records"))
-    sentences = pd.DataFrame(rows, columns=["paper", "quote", "basis", "verdict"])
-    counted = []
-    for paper in [*sentences["paper"].unique(), "all"]:
-        paper_rows = sentences if paper == "all" else sentences[sentences["paper"] == paper]
-        for basis in [*BASES, "all"]:
-            basis_rows = paper_rows if basis == "all" else paper_rows[paper_rows["basis"] == basis]
-            distinct = basis_rows.drop_duplicates(["paper", "quote"])
-            if basis != "all":
-                for name in VERDICTS:
-                    counted.append((paper, basis, name, int((distinct["verdict"] == name).sum())))
-            counted.append((paper, basis, "all", len(distinct)))
-    return pd.DataFrame(counted, columns=["paper", "basis", "verdict", "sentences"])
-
-
-# --- claims as text -------------------------------------------------------------------------------
-
-
-def interval_in_words(claim: Mapping[str, Any]) -> str:
-    """Write the estimate of a claim, with the interval that its verdict rests on."""
-    evidence = evidence_of(claim)
-    if evidence.estimate is None:
-        return ""
-    words = f"{evidence.estimate:.4g}"
-    if evidence.low is not None:
-        low, high, level = deciding_ends(evidence, claim["contradicted_if"])
-        words += f" [{low:.4g}, {high:.4g}]"
-        words += f" ({level:.0%})" if level > 0.95 else ""
-    return words
-
-
-def criterion_in_words(claim: Mapping[str, Any]) -> str:
-    """Write which values would contradict a claim."""
-    sign, _, edge = claim["contradicted_if"].partition(" ")
-    return f"contradicted {_SIGNS.get(sign, sign)} {edge}"
-
-
-def as_words(claim: Mapping[str, Any]) -> str:
-    """Write the numbers of a verdict, and for an undecided one the required sample size."""
-    evidence = evidence_of(claim)
-    if evidence.estimate is None:
-        return f"{evidence.said}: {evidence.reason}"
-    words = f"{evidence.said}: {interval_in_words(claim)}"
-    if evidence.n is not None:
-        words += f", n = {evidence.n:,.0f}"
-    if evidence.printed is not None:
-        words += f"; published {evidence.printed:.4g}"
-    words += f"; {criterion_in_words(claim)}"
-    if evidence.reason:
-        words += f"; no interval: {evidence.reason}"
-    if claim["verdict"] == "undecided" and excludes_printed(evidence, claim["contradicted_if"]):
-        words += "; the published effect is excluded"
-    if claim["n_needed"]:
-        effect = "the observed effect" if evidence.printed is None else "the published effect"
-        words += f"; 80% power for {effect} needs n = {claim['n_needed']:,.0f}"
-    return words
+    rows = []
+    for claim in as_claims(table):
+        for paper in (claim["paper"], "all"):
+            rows.append((paper, claim["kind"], claim["basis"], claim["verdict"]))
+    names = ["paper", "kind", "basis", "verdict"]
+    counted = pd.DataFrame(rows, columns=names).value_counts().to_dict()
+    listed = []
+    for paper in [*table["paper"].unique(), "all"]:
+        for kind in KINDS:
+            for basis in [*BASES, ""]:
+                for verdict in VERDICTS:
+                    number = counted.get((paper, kind, basis, verdict), 0)
+                    if number or paper == "all":
+                        listed.append((paper, kind, basis or "none", verdict, number))
+    return pd.DataFrame(listed, columns=[*names, "claims"])

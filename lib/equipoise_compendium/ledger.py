@@ -8,46 +8,29 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise_compendium.claims import BASES, VERDICTS, by_sentence
+from equipoise_compendium.claims import as_claims, counts
 from equipoise_compendium.printed import artefacts
-from equipoise_compendium.shown import markdown_cell
+from equipoise_compendium.shown import markdown_cell, markdown_table
+from equipoise_compendium.terms import BASES, KINDS, STATUSES, VERDICTS
 
-STATUS_MEANINGS = {
-    "exact": "every published cell equals ours at the published precision",
-    "explained": "some cells differ, each with its proved reason",
-    "differing": "some cells differ, and the reason of at least one is likely but not proved",
-    "derived": "computed from other published numbers, and compared with published cells",
-    "illustration": "drawn again; it has no published cell to compare",
-    "replica": "computed on other, named data; the paper's findings are judged there",
-    "absent": "not regenerated, with the reason",
-}
-"""What each status means."""
-COUNTED = {
-    f"{verdict} {basis}".replace(" ", "_"): (verdict, basis)
-    for verdict in VERDICTS
-    for basis in BASES
-}
-"""Columns that count findings by sentence: the verdict, and what it rests on."""
+VERDICT_COLUMNS = {verdict: verdict.replace(" ", "_") for verdict in VERDICTS}
+"""Columns that count findings by verdict."""
 _NOT_REGENERATED: dict[str, Any] = {
-    "status": "absent",
+    "status": "not reproduced",
     "data": "",
     "cells": 0,
     "largest": None,
     "differences": (),
-    "claims": (),
     "files": (),
 }
 
 
-def _entry(notebook: str, record: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the ledger says of an artefact that a notebook reports."""
-    paper = record.get("artefact", "").partition("/")[0]
-    findings = []
-    for claim in record["claims"]:
-        if claim["kind"] == "finding":
-            findings.append(dict(claim, paper=paper))
-    sentences = by_sentence(findings)
-    counts = Counter((sentence["verdict"], sentence["basis"]) for sentence in sentences)
+def _entry(
+    notebook: str, record: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return the row of an artefact, with the verdicts on its claims."""
+    findings = [claim for claim in claims if claim["kind"] == "finding"]
+    by_verdict = Counter(claim["verdict"] for claim in findings)
     remarks = [record["note"]]
     for reason, count in Counter(each["reason"] for each in record["differences"]).items():
         remarks.append(f"{count} cell{'s' if count > 1 else ''}: {reason}")
@@ -61,15 +44,18 @@ def _entry(notebook: str, record: Mapping[str, Any]) -> dict[str, str]:
         "cells": str(record["cells"] or ""),
         "differing": str(len(record["differences"])) if record["cells"] else "",
         "largest_difference": "" if record["largest"] is None else f"{record['largest']:.2g}",
-        "findings": str(len({claim["quote"] for claim in findings}) or ""),
-        **{column: str(counts[key] or "") for column, key in COUNTED.items()},
+        "findings": str(len(findings) or ""),
+        **{column: str(by_verdict[name] or "") for name, column in VERDICT_COLUMNS.items()},
         "remarks": "; ".join(filter(None, remarks)),
         "files": " ".join(f"{notebook}/{file}" for file in record["files"]),
     }
 
 
-def table_of(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Make the ledger of the reports with these manifests, all of it text."""
+def table_of(manifests: Sequence[Mapping[str, Any]], judged: pd.DataFrame) -> pd.DataFrame:
+    """Make the ledger of the reports with these manifests and judged claims, all of it text."""
+    claims: dict[str, list[dict[str, Any]]] = {}
+    for claim in as_claims(judged):
+        claims.setdefault(f"{claim['paper']}/{claim['artefact']}", []).append(claim)
     entries: dict[str, dict[str, str]] = {}
     for manifest in manifests:
         for record in manifest["artefacts"]:
@@ -77,11 +63,11 @@ def table_of(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
             if name in entries:
                 first = entries[name]["notebook"]
                 raise ValueError(f"{name} is reported by both {first} and {manifest['notebook']}")
-            entries[name] = _entry(manifest["notebook"], record)
+            entries[name] = _entry(manifest["notebook"], record, claims.get(name, []))
     rows = []
     for name, artefact in artefacts().iterrows():
         reason = artefact["absent_because"] or "not regenerated"
-        absent = _entry("", {**_NOT_REGENERATED, "note": reason})
+        absent = _entry("", {**_NOT_REGENERATED, "note": reason}, [])
         row = {column: artefact[column] for column in ("paper", "artefact", "title")}
         rows.append(row | entries.get(str(name), absent))
     return pd.DataFrame(rows, dtype="str")
@@ -89,34 +75,41 @@ def table_of(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 def verdicts(row: Mapping[str, str]) -> str:
     """Write the verdicts on the findings of an artefact, with their counts."""
-    return in_words({key: int(row[column] or 0) for column, key in COUNTED.items()})
+    parts = [f"{row[column]} {name}" for name, column in VERDICT_COLUMNS.items() if row[column]]
+    return ", ".join(parts)
 
 
-def in_words(counts: Mapping[tuple[str, str], int]) -> str:
-    """Write how many findings have each verdict, by what they rest on."""
-    parts = []
-    for basis in BASES:
-        texts = []
-        for verdict in VERDICTS:
-            count = counts.get((verdict, basis), 0)
-            word = "hold" if verdict == "holds" and count != 1 else verdict
-            if count:
-                texts.append(f"{count} {word}")
-        if texts:
-            parts.append(f"{basis}: {', '.join(texts)}")
-    return "; ".join(parts)
+def statuses(table: pd.DataFrame) -> list[tuple[str, int, str]]:
+    """Return each status that occurs in a ledger, the number of artefacts, and its meaning."""
+    numbers = table["status"].value_counts()
+    return [
+        (name, int(numbers[name]), meaning)
+        for name, meaning in STATUSES.items()
+        if name in numbers.index
+    ]
 
 
-def markdown(table: pd.DataFrame) -> str:
+def tally(counted: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Arrange the counts of claims by kind and basis, one number per verdict; no empty rows."""
+    total = counted[counted["paper"] == "all"].set_index(["kind", "basis", "verdict"])["claims"]
+    rows = []
+    for kind in KINDS:
+        for basis in [*BASES, "none"]:
+            numbers = [int(total[kind, basis, verdict]) for verdict in VERDICTS]
+            if sum(numbers):
+                rows.append((kind, basis, *map(str, numbers)))
+    return rows
+
+
+def markdown(table: pd.DataFrame, judged: pd.DataFrame) -> str:
     """Write the ledger as a Markdown page: counts, then one table per paper with links."""
-    counts = table["status"].value_counts()
-    statuses = [f"{counts[name]} {name}" for name in STATUS_MEANINGS if name in counts]
-    totals = {key: int(pd.to_numeric(table[column]).sum()) for column, key in COUNTED.items()}
-    lines = ["# Ledger\n\n", f"{len(table)} tables and figures: {', '.join(statuses)}.\n\n"]
-    if any(totals.values()):
-        lines.append(f"Findings of the papers, by sentence: {in_words(totals)}. ")
-    lines.append("Each claim is on its own line of [claims.csv](claims.csv).\n\n")
-    lines += [f"- **{status}**: {meaning}\n" for status, meaning in STATUS_MEANINGS.items()]
+    lines = ["# Ledger\n\n"]
+    lines.append(f"The papers have {len(table)} tables and figures.\n\n")
+    lines.append(markdown_table(["Status", "Tables and figures", "Meaning"], statuses(table)))
+    if len(judged):
+        lines.append("\nClaims by kind, by what their verdict rests on, and by verdict:\n\n")
+        lines.append(markdown_table(["Kind", "Basis", *VERDICTS], tally(counts(judged))))
+    lines.append("\n[claims.csv](claims.csv) gives each claim with its evidence.\n")
     for paper, rows in table.groupby("paper", sort=False):
         lines.append(f"\n## {paper}\n\n")
         lines.append("| Artefact | Title | Status | Cells | Differing | Findings | Remarks |\n")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,15 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise_compendium import plots, project
-from equipoise_compendium.claims import (
-    OWN_DATA,
-    PRINTED_NUMBERS,
-    Evidence,
-    by_sentence,
-    judged,
-    stated,
-)
-from equipoise_compendium.ledger import in_words
+from equipoise_compendium.claims import Evidence, evidence_of, rows_of, stated
 from equipoise_compendium.printed import Comparison, artefacts, compare
 from equipoise_compendium.provenance import (
     REPORT_FOLDER_VARIABLE,
@@ -52,10 +43,11 @@ from equipoise_compendium.shown import (
     show_variant,
     show_words,
 )
+from equipoise_compendium.terms import REPLICATED
 from equipoise_compendium.words import plain
 from equipoise_compendium.writing import write_csv
 
-Basis = Literal["recomputed", "derived", "replica"]
+Basis = Literal["recomputed", "derived", "replicated on other data"]
 """What an artefact was made from: the study's data, other published numbers, other data."""
 DEFAULTS_ONLY = "The text describes the default parameters."
 """What a variant shows in place of prose, which people wrote for the default parameters."""
@@ -126,7 +118,7 @@ class Report:
         reader should know. ``digits`` are the decimals to show where no published precision is
         known. ``tolerance`` is added to the published precision.
         """
-        if against is None and name in self._known.index and basis != "replica":
+        if against is None and name in self._known.index and basis != REPLICATED:
             against = name
         title, slug = self._title(name, caption), _slug(name)
         comparison = None
@@ -170,7 +162,7 @@ class Report:
                 raise ValueError(f"{name}: to compare a figure, give its values")
             comparison = None if self._variant else compare(values, against, keys)
         elif basis == "recomputed" and name in self._known.index:
-            raise ValueError(f"{name}: a figure without values to compare is derived or a replica")
+            raise ValueError(f"{name}: basis must not be recomputed without published values")
         figure = drawn.get_figure(root=True)
         if figure is None:
             raise ValueError(f"{name}: these axes belong to no figure")
@@ -208,46 +200,44 @@ class Report:
         self._record(name, basis, data, note, [file], None)
         return shown
 
-    def claim(self, name: str, evidence: Evidence, data: str = "") -> Shown:
-        """Judge a claim of ``data/published/<paper>/claims.csv`` by the evidence.
+    def claim(self, name: str, evidence: Mapping[str, Evidence | Mapping[str, Evidence]]) -> Shown:
+        """Give the evidence on a claim of ``data/published/<paper>/claims.csv``.
 
-        ``name`` is such as ``anscombe/same-line``. ``data`` states what the evidence was computed
-        on: `OWN_DATA`, `PRINTED_NUMBERS` (the default of a consistency check), or other data. The
-        artefact that it rests on has been reported, but that of a claim of ours may be another
-        notebook's. A variant judges nothing.
+        ``name`` is such as ``anscombe/same-line``. ``evidence`` by collection, for one number or by
+        part (system, setting, cell); the collections are those of ``claims.csv``. The build judges
+        all claims of a paper together and writes the verdict. The artefact of a finding has been
+        reported, that of an additional analysis may be another notebook's. A variant judges
+        nothing.
         """
         paper, _, claim = name.partition("/")
-        record = judged(paper, claim, evidence, data)
-        artefact = f"{paper}/{record['artefact']}"
+        record, stated_claim = evidence_of(paper, claim, evidence), stated(paper).loc[claim]
+        artefact = f"{paper}/{stated_claim['artefact']}"
         is_reported = artefact in self._records
-        if not is_reported and record["kind"] != "beyond":
+        if not is_reported and stated_claim["kind"] in ("finding", "consistency check"):
             raise ValueError(f"{artefact} must be reported before a claim on it")
         if self._variant:
-            return Shown.paragraph(f"{record['statement']}: not judged with {self._variant}.")
+            statement = stated_claim["statement"]
+            return Shown.paragraph(f"{statement} Not judged with {self._variant}.")
         if is_reported:
             self._records[artefact]["claims"].append(record)
         else:
             self._claims_beyond.setdefault(artefact, []).append(record)
-        return show_claim(record)
+        rows = [{**row, "result": row.get("tends")} for row in rows_of(paper, record)]
+        return show_claim({**rows[0], "evidence": rows})
 
-    def untestable(self, artefact: str, data: str = "") -> Shown:
-        """Judge the claims of an artefact that have a ``reason`` in ``claims.csv``; one box.
+    def untestable(self, artefact: str) -> Shown:
+        """Record the claims of an artefact that have a ``reason`` in ``claims.csv``; one box.
 
-        ``artefact`` is such as ``anscombe/table-1``, and has been reported. ``data`` is by default
-        what the artefact was made from. The box lists the claims by their reason.
+        ``artefact`` is such as ``anscombe/table-1``, and has been reported. The box lists the
+        claims by their reason.
         """
         paper, _, artefact_name = artefact.partition("/")
         claims = stated(paper)
         rows = claims[(claims["artefact"] == artefact_name) & (claims["reason"] != "")]
         if rows.empty:
             raise ValueError(f"{artefact}: no claim in claims.csv has a reason")
-        if not data and artefact in self._records:
-            record = self._records[artefact]
-            own = OWN_DATA if record["basis"] == "recomputed" else PRINTED_NUMBERS
-            data = record["data"] if record["basis"] == "replica" else own
-        for name, row in rows.iterrows():
-            evidence = Evidence(row["statement"], reason=row["reason"])
-            self.claim(f"{paper}/{name}", evidence, data)
+        for name in rows.index:
+            self.claim(f"{paper}/{name}", {})
         if self._variant:
             return self.say()
         return show_untestable(rows.to_dict("records"))
@@ -286,12 +276,9 @@ class Report:
         write_manifest(self.folder, manifest)
         rows = []
         for name, record in self._records.items():
-            # the sentences of one artefact are of one paper
-            sentences = by_sentence([dict(claim, paper="") for claim in record["claims"]])
-            verdicts = Counter((each["verdict"], each["basis"]) for each in sentences)
             status = "variant" if self._variant else record["status"]
             cells, differing = record["cells"] or "", len(record["differences"]) or ""
-            rows.append([self._label(name), status, cells, differing, in_words(verdicts)])
+            rows.append([self._label(name), status, cells, differing, len(record["claims"]) or ""])
         return show_summary(rows)
 
     def _committed(self, slug: str) -> pd.DataFrame | None:
@@ -322,8 +309,8 @@ class Report:
             if "/" in name:
                 raise ValueError(f"{name} is not in data/published/artefacts.csv")
             return
-        if basis == "replica" and not data:
-            raise ValueError(f"{name}: a replica must name its data")
+        if basis == REPLICATED and not data:
+            raise ValueError(f"{name}: a replication must name its data")
         differences = comparison.differences if comparison is not None else ()
         self._records[name] = {
             "artefact": name,
@@ -341,13 +328,13 @@ class Report:
 
 
 def status_of(basis: Basis, comparison: Comparison | None) -> str:
-    """Decide the status of an artefact."""
-    if basis == "derived" and comparison is None:
-        return "illustration"
-    if basis != "recomputed":
-        return basis
+    """Decide the status of an artefact, one of `STATUSES`."""
+    if basis == REPLICATED:
+        return REPLICATED
+    if basis == "derived":
+        return "redrawn" if comparison is None else "cross-checked"
     differences = comparison.differences if comparison is not None else ()
     if not differences:
-        return "exact"
+        return "reproduced"
     is_proved = all(difference.proved for difference in differences)
-    return "explained" if is_proved else "differing"
+    return "reproduced, differences explained" if is_proved else "partly reproduced"

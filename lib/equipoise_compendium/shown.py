@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from equipoise_compendium.claims import as_words, interval_in_words
 from equipoise_compendium.printed import (
     PRINTED_FRACTION,
     Comparison,
@@ -22,7 +22,8 @@ from equipoise_compendium.printed import (
     as_number,
     raw,
 )
-from equipoise_compendium.words import plain
+from equipoise_compendium.terms import QUANTIFIERS, css_name
+from equipoise_compendium.words import number, plain
 
 MARKS = " better than"
 """End of the name of a column of marks, such as letters, for the column named before it."""
@@ -124,10 +125,12 @@ class Shown:
         return dict(self.formats), dict(self.metadata)
 
     @classmethod
-    def text(cls, words: str, markdown: str, page: str) -> Shown:
+    def text(
+        cls, words: str, markdown: str, page: str, metadata: Mapping[str, Any] | None = None
+    ) -> Shown:
         """Show text, in the three formats for text, without control characters."""
         formats = {"text/plain": words, "text/markdown": markdown, "text/html": page}
-        return cls({kind: plain(text) for kind, text in formats.items()})
+        return cls({kind: plain(text) for kind, text in formats.items()}, metadata or {})
 
     @classmethod
     def paragraph(cls, text: str) -> Shown:
@@ -214,13 +217,15 @@ def _text(value: object, decimals: int | None, is_p_value: bool) -> str:
     """Write a value: yes and no, counts unchanged, other numbers at some decimals."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    number = as_number(value)
-    if number is None or decimals is None or isinstance(value, (int, np.integer)):
+    parsed = as_number(value)
+    if parsed is None:
         return raw(value)
-    text = f"{number + 0.0:.{decimals}f}"
+    if decimals is None or isinstance(value, (int, np.integer)):
+        return number(parsed, 0) if parsed % 1 == 0 else raw(value).replace("-", "−")
+    text = number(parsed, decimals)
     if is_p_value and decimals and not text.strip("0."):
-        return f"< .{1:0{decimals}}"  # no p is zero
-    return text if text.strip("-0.") else text.lstrip("-")  # no negative zero
+        return f"< 0.{1:0{decimals}}"  # no p is zero
+    return text
 
 
 def _rows(
@@ -341,41 +346,106 @@ def folded(title: str, shown: Sequence[Shown]) -> Shown:
 
 # A notebook has no style sheet, so a verdict brings its colours; the site sets its own.
 _VERDICT_GROUNDS = {
-    "holds": "#bfe3d0",
+    "supported": "#bfe3d0",
     "contradicted": "#f6cfc4",
-    "undecided": "#fbe8b5",
+    "inconclusive": "#fbe8b5",
     "not testable": "#e6e6e6",
+    "evidence": "#e6e6e6",
 }
+CLAIM_COLUMNS = ["Collection", "Basis", "Estimate", "95% CI", "n", "Published", "p", "Result"]
+"""Header of the evidence on a claim; p is corrected by Holm's method once all reports are built."""
 
 
 def verdict_label(verdict: str) -> str:
     """Write a verdict in its colour, readable in a dark theme, too."""
     look = f"background: {_VERDICT_GROUNDS[verdict]}; color: #1a1a1a; padding: 0 .4em"
-    name = verdict.replace(" ", "-")
-    return f'<span class="verdict {name}" style="{look}">{verdict.capitalize()}</span>'
+    return f'<span class="verdict {css_name(verdict)}" style="{look}">{verdict.capitalize()}</span>'
 
 
 def _quoted(claim: Mapping[str, Any]) -> str:
-    """Return the paper's words and their place."""
+    """Return the quotation and its place."""
     return f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else str(claim["place"])
 
 
+def _decimals_of(row: Mapping[str, Any]) -> int:
+    """Return how many decimals show two digits of an interval; four digits without one."""
+    low, high, estimate = row["low"], row["high"], abs(row["estimate"])
+    width = estimate / 100 if low is None else high - low
+    if width == 0:
+        return 0 if estimate == round(estimate) else 3
+    return min(max(1 - math.floor(math.log10(width)), 0), 5)
+
+
+def claim_cells(row: Mapping[str, Any]) -> list[str]:
+    """Write the evidence on a claim from one collection, by `CLAIM_COLUMNS`."""
+    collection, basis = str(row["collection"]), str(row["basis"])
+    parts = row["parts"] or 0
+    if row["part"]:
+        collection += f" ({row['part']}; {parts} parts)" if parts > 1 else f" ({row['part']})"
+    if row.get("estimate") is None:
+        return [collection, basis, "", "", "", "", "", f"not testable: {row['reason']}"]
+    decimals = _decimals_of(row)
+    estimate, interval, published, p = number(row["estimate"], decimals), "", "", ""
+    if row["low"] is not None:
+        interval = f"[{number(row['low'], decimals)}, {number(row['high'], decimals)}]"
+    if row["published"] is not None:
+        published = number(row["published"], decimals)
+    p_value = row.get("p_holm")
+    if p_value is None:
+        p_value = row.get("p_value")
+    if p_value is not None:
+        p = "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    n = "" if row["n"] is None else f"{row['n']:,.0f}"
+    return [collection, basis, estimate, interval, n, published, p, row.get("result") or ""]
+
+
+def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the protocol of a claim as terms and their values."""
+    unit = "" if claim["unit"] == "1" else f" ({claim['unit']})"
+    quantifier = f"{claim['quantifier']} ({QUANTIFIERS[claim['quantifier']]})"
+    criterion = f"{claim['criterion'].replace('-', '−')} (bound: {claim['bound_source']})"
+    details = [
+        ("Quotation", _quoted(claim)),
+        ("Measure", claim["measure"] + unit),
+        ("Quantifier", quantifier),
+        ("Supported if", criterion),
+        ("Null distribution", claim["null"]),
+        ("Positive control", "" if claim["control"] == "none" else claim["control"]),
+    ]
+    rows = claim["evidence"]
+    reasons = {row["reason"]: None for row in rows if row["estimate"] is not None and row["reason"]}
+    details.append(("No interval", "; ".join(reasons)))
+    details.append(("Why inconclusive", claim.get("verdict_reason") or ""))
+    needed = [f"{row['n_needed']:,.0f}" for row in rows if row.get("n_needed")]
+    details.append(("Required sample size (80% power)", "; ".join(needed)))
+    return [(term, text) for term, text in details if text]
+
+
 def show_claim(claim: Mapping[str, Any]) -> Shown:
-    """Show a claim: the verdict, the statement and the number; the paper's words fold."""
-    statement, numbers, quote = claim["statement"], as_words(claim), _quoted(claim)
-    seen = f"{claim['said']}: {interval_in_words(claim) or claim['reason']}"
-    page = (
-        f'<div class="claim {claim["verdict"].replace(" ", "-")}">'
-        f"<p>{verdict_label(claim['verdict'])} <b>{html.escape(statement)}</b></p>"
-        f'<p class="numbers">{html.escape(seen)}</p>'
-        "<details><summary>The paper’s words, and the bound</summary>"
-        f"<p>{html.escape(quote)}</p><p><i>{html.escape(numbers)}</i></p></details></div>"
+    """Show a claim: verdict, statement, a line of evidence per collection; its protocol folds.
+
+    ``evidence`` are its rows. Until all reports of the paper are built it has no verdict, because
+    Holm's correction needs them all.
+    """
+    statement, verdict = str(claim["statement"]), claim.get("verdict") or "evidence"
+    lines = [claim_cells(row) for row in claim["evidence"]]
+    details = claim_details(claim)
+    listed = "".join(
+        f"<dt>{html.escape(term)}</dt><dd>{html.escape(text)}</dd>" for term, text in details
     )
-    label = f"{claim['verdict'].capitalize()} ({claim['kind']})"
-    markdown = f"**{label}:** {markdown_cell(statement)}"
-    markdown += f"\n\n> {markdown_cell(quote)}" if quote else ""
-    markdown += f"\n\n*{markdown_cell(numbers)}*"
-    return Shown.text(f"{label}: {statement} [{quote}] ({numbers})", markdown, page)
+    page = (
+        f'<div class="claim {css_name(verdict)}">'
+        f"<p>{verdict_label(verdict)} <b>{html.escape(statement)}</b></p>"
+        f'<div style="overflow-x: auto">{html_table("", CLAIM_COLUMNS, lines)}</div>'
+        f"<details><summary>Quotation and criterion</summary><dl>{listed}</dl></details></div>"
+    )
+    label = f"{verdict.capitalize()} ({claim['kind']})"
+    markdown = f"**{label}:** {markdown_cell(statement)}\n\n{markdown_table(CLAIM_COLUMNS, lines)}"
+    markdown += "".join(f"\n- {term}: {markdown_cell(text)}" for term, text in details)
+    words = [f"{label}: {statement}"]
+    words += ["; ".join(filter(None, line)) for line in lines]
+    name = f"{claim['paper']}/{claim['claim']}"
+    return Shown.text("\n".join(words), markdown, page, {"equipoise-claim": name})
 
 
 def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
@@ -395,7 +465,7 @@ def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
             statement, quote = claim["statement"], _quoted(claim)
             entries += f"<li><b>{html.escape(statement)}</b><br>{html.escape(quote)}</li>"
             markdown += f"\n- {markdown_cell(statement)} {markdown_cell(quote)}"
-        page += f"<details><summary>The claims, and the paper’s words</summary><ul>{entries}</ul>"
+        page += f"<details><summary>The claims and their quotations</summary><ul>{entries}</ul>"
         page += "</details>"
     page = f'<div class="claim not-testable">{page}</div>'
     return Shown.text("\n".join(texts), markdown.strip(), page)
@@ -416,7 +486,7 @@ def show_summary(rows: Sequence[Sequence[object]]) -> Shown:
     """Show what a notebook has regenerated, one row per artefact."""
     if not rows:
         return Shown.paragraph("This notebook regenerates no table or figure of a paper.")
-    header = ["Artefact", "Status", "Published cells", "Differing", "Findings"]
+    header = ["Artefact", "Status", "Published cells", "Differing", "Claims"]
     table = html_table("What this notebook regenerates", header, rows)
     words = f"{len(rows)} tables and figures regenerated"
     page = f'<div class="equipoise-table">{table}</div>'

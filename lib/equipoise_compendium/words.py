@@ -1,4 +1,4 @@
-"""Text that is safe to show, and the reasons of the system."""
+"""Text that is safe to show, numbers as text, and the reasons of the system."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ _HIDDEN = re.compile(
 def plain(text: object) -> str:
     """Escape control characters and marks that change the direction of text."""
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
+
+
+def number(value: float, decimals: int) -> str:
+    """Write a number with a minus sign; thousands are separated from 10,000."""
+    text = f"{value:,.{decimals}f}" if abs(value) >= 10_000 else f"{value:.{decimals}f}"
+    if not text.strip("-0."):
+        text = text.lstrip("-")  # no negative zero
+    return text.replace("-", "−")
 
 
 def reason(error: OSError) -> str:

@@ -19,8 +19,8 @@ import yaml
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from equipoise_compendium import claims, project
-from equipoise_compendium.ledger import STATUS_MEANINGS, verdicts
+from equipoise_compendium import claims, project, shown, terms
+from equipoise_compendium.ledger import tally, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
 from equipoise_compendium.provenance import read_manifest
@@ -32,13 +32,13 @@ from equipoise_compendium.words import plain
 
 TEMPLATES = Path(__file__).parent / "templates"
 LETTERS = {
-    "exact": "=",
-    "explained": "≈",
-    "differing": "≠",
-    "derived": "D",
-    "illustration": "I",
-    "replica": "R",
-    "absent": "–",
+    "reproduced": "=",
+    "reproduced, differences explained": "≈",
+    "partly reproduced": "≠",
+    "cross-checked": "C",
+    "redrawn": "D",
+    "replicated on other data": "R",
+    "not reproduced": "–",
 }
 
 
@@ -142,6 +142,7 @@ def _environment() -> jinja2.Environment:
         "formula": formula,
         "headings": headings,
         "symbol": lambda tex: formula(tex, block=False),
+        "css": terms.css_name,
         "work": work,
         "written": repr,
     }
@@ -160,7 +161,7 @@ class _Site:
             "compendium": settings(),
             "guides": [(name, title) for name, (title, _) in guides().items()],
             "letters": LETTERS,
-            "meanings": STATUS_MEANINGS,
+            "meanings": terms.STATUSES,
             "notebooks": notebooks,
             "verdicts": verdicts,
         }
@@ -198,14 +199,6 @@ def _picture(ledger: pd.DataFrame) -> dict[str, Any]:
     return {"image": drawn, "caption": caption, "place": row["place"], "moves": wanted.page}
 
 
-def _tally(sentences: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Count the sentences by verdict, then by what they rest on."""
-    counts = {verdict: dict.fromkeys(claims.BASES, 0) for verdict in claims.VERDICTS}
-    for sentence in sentences:
-        counts[sentence["verdict"]][sentence["basis"]] += 1
-    return counts
-
-
 def _by_chapter(ledger: pd.DataFrame) -> list[tuple[str, dict[str, list[Any]]]]:
     """Return the artefacts of each paper by chapter."""
     papers = []
@@ -235,8 +228,8 @@ def _add_notebooks(
 def pages() -> dict[str, bytes]:
     """Make every file of the site, by its path below ``reports/site``."""
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
-    judged = claims.read(project.root() / "reports" / "claims.csv")
-    sentences = claims.by_sentence(judged)
+    judged = claims.read()
+    counted = read_text_table(project.root() / "reports" / "verdicts.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
     site = _Site(notebooks, added)
     papers = _by_chapter(ledger)
@@ -259,9 +252,9 @@ def pages() -> dict[str, bytes]:
         titles=titles,
         findings=prose(f"### {text}".replace("](site/", "](")) if text else "",
         picture=_picture(ledger),
-        tally=_tally(sentences),
+        tally=tally(counted),
+        verdict_names=terms.VERDICTS,
         contradicted=[claim for claim in judged if claim["verdict"] == "contradicted"],
-        bases=claims.BASES,
         answers=answers,
     )
     site.add("artefacts", "artefacts", "Tables and figures", papers=papers)
@@ -271,12 +264,14 @@ def pages() -> dict[str, bytes]:
         "Claims",
         claims=judged,
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
-        tally=_tally(sentences),
-        judgements=claims.VERDICTS,
-        kinds=claims.KINDS,
-        bases=claims.BASES,
-        about=claims.ABOUT,
+        columns=shown.CLAIM_COLUMNS,
+        cells=shown.claim_cells,
+        details=shown.claim_details,
+        verdict_names=terms.VERDICTS,
+        kinds=terms.KINDS,
+        bases=terms.BASES,
     )
+    site.add("terms", "terms", "Terms", groups=terms.TERMS)
     _add_notebooks(site, notebooks, ledger, works)
     for page in added:
         site.add(page.name, page.name, page.title, **page.values)
@@ -290,8 +285,8 @@ def pages() -> dict[str, bytes]:
     for row in ledger.itertuples():
         parts.append(Part(row.place, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
     for claim in judged:
-        address = f"claims.html#claim-{claim['paper']}-{claim['name']}"
-        parts.append(Part(address, claim["claim"], claim["verdict"], claim["quote"]))
+        address = f"claims.html#claim-{claim['paper']}-{claim['claim']}"
+        parts.append(Part(address, claim["statement"], claim["verdict"], claim["quote"]))
     find, digest = script(TEMPLATES / "find.js")
     site.add("find", "find", "Find", parts=parts, script=find, digest=digest)
     return dict(sorted(site.files.items()))
