@@ -210,14 +210,14 @@ class Report:
         nothing.
         """
         paper, _, claim = name.partition("/")
+        if self._variant:  # its collections may be others than those of the protocol
+            statement = stated(paper).loc[claim, "statement"]
+            return Shown.paragraph(f"{statement} Not judged with {self._variant}.")
         record, stated_claim = evidence_of(paper, claim, evidence), stated(paper).loc[claim]
         artefact = f"{paper}/{stated_claim['artefact']}"
         is_reported = artefact in self._records
         if not is_reported and stated_claim["kind"] in ("finding", "consistency check"):
             raise ValueError(f"{artefact} must be reported before a claim on it")
-        if self._variant:
-            statement = stated_claim["statement"]
-            return Shown.paragraph(f"{statement} Not judged with {self._variant}.")
         if is_reported:
             self._records[artefact]["claims"].append(record)
         else:
