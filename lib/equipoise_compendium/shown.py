@@ -413,7 +413,8 @@ def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Positive control", "" if claim["control"] == "none" else claim["control"]),
     ]
     rows = claim["evidence"]
-    reasons = {row["reason"]: None for row in rows if row["estimate"] is not None and row["reason"]}
+    judged = [row for row in rows if row.get("estimate") is not None]
+    reasons = {row["reason"]: None for row in judged if row["reason"]}
     details.append(("No interval", "; ".join(reasons)))
     details.append(("Why inconclusive", claim.get("verdict_reason") or ""))
     needed = [f"{row['n_needed']:,.0f}" for row in rows if row.get("n_needed")]
