@@ -311,7 +311,8 @@ def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
     claim = stated(paper).loc[record["name"]].to_dict()
     common = {"paper": paper, "claim": record["name"], **claim}
     if not record["evidence"]:
-        return [{**common, "collection": "", "basis": "", "part": "", "parts": 0}]
+        empty = asdict(Evidence(reason=claim["reason"]))
+        return [{**common, "collection": "", "basis": "", "part": "", "parts": 0, **empty}]
     criterion, known = Criterion.parse(claim["criterion"]), collections(paper)
     rows = []
     for collection, entries in record["evidence"].items():

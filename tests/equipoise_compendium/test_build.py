@@ -170,47 +170,70 @@ def test_a_difference_without_a_reason_fails_the_build(root: Path) -> None:
         cells.append(f"gfrc2/table-3,{run},EGNP,one too many,yes")
     (root / "data/published/gfrc2/explanations.csv").write_text("\n".join(cells))
     assert outcomes()["example"].state == "built"
-    assert ",explained," in (root / "reports" / "ledger.csv").read_text()
+    assert "differences explained" in (root / "reports" / "ledger.csv").read_text()
+
+
+WORSE = "gfrc2/table-3: reproduced in its report, but its table gives partly reproduced"
 
 
 def test_check_computes_each_status_again(root: Path) -> None:
     put(root, TABLE, f"shift = 0\n{PAPER}", "report.finish()")
     outcomes()
     reports = root / "reports"
-    assert ",exact," in (reports / "ledger.csv").read_text()
+    assert ",reproduced," in (reports / "ledger.csv").read_text()
     assert build.check() == []
 
     table = reports / "example" / "tables" / "gfrc2-table-3.csv"
     right = table.read_text()
     table.write_text(right.replace("0.001175", "0.001275"))
-    assert build.check() == ["gfrc2/table-3: exact in its report, but its table gives differing"]
+    assert build.check() == [
+        "gfrc2/table-3: reproduced in its report, but its table gives partly reproduced"
+    ]
     table.write_text(right)
 
     published = root / "data/published/gfrc2/table-3.csv"
     right = published.read_text()
     published.write_text(right.replace("0.001175", "0.001275"))
-    assert build.check() == ["gfrc2/table-3: exact in its report, but its table gives differing"]
+    assert build.check() == [
+        "gfrc2/table-3: reproduced in its report, but its table gives partly reproduced"
+    ]
     published.write_text(right)
 
     ledger = (reports / "ledger.csv").read_text()
-    (reports / "ledger.csv").write_text(ledger.replace(",exact,", ",replica,"))
-    assert build.check() == ["reports/ledger.csv differs from the reports: run equipoise build"]
+    (reports / "ledger.csv").write_text(ledger.replace(",reproduced,", ",redrawn,"))
+    assert build.check() == ["reports/ledger.csv is outdated: run equipoise build"]
     (reports / "ledger.csv").write_text(ledger)
     put(root, TABLE, "report.finish()", name="another")
     assert build.check() == ["notebooks/another.ipynb has no report: run equipoise build another"]
     assert CliRunner().invoke(main, ["check"]).exit_code == 1
 
 
-def test_a_verdict_must_follow_from_its_numbers(root: Path) -> None:
+def test_a_verdict_follows_from_the_evidence(root: Path) -> None:
+    """The build writes it into claims.csv and into the notebook; another estimate changes both."""
     claim = """\
 from equipoise_compendium.claims import Evidence
-report.claim("gfrc2/copwa-outperforms", Evidence("a lead", 1.0, 0.5, 1.5), "the paper's own data")
+lead = Evidence(1.0, reason="nothing is sampled")
+report.claim("gfrc2/any-stop-model", {"R112 annotations": lead})
 """
     put(root, TABLE, f"shift = 0\n{PAPER}", claim, "report.finish()")
     outcomes()
-    path = root / "reports" / "example" / "manifest.json"
-    path.write_text(path.read_text().replace('"holds"', '"undecided"'))
-    assert "gfrc2/copwa-outperforms: its verdict does not follow" in build.check()
+    reports = root / "reports"
+    assert pd.read_csv(reports / "claims.csv")["verdict"].tolist() == ["supported"]
+    executed = (reports / "example" / "example.ipynb").read_text()
+    assert "**Supported (additional analysis):**" in executed
+    assert build.check() == []
+    path = reports / "example" / "manifest.json"
+    path.write_text(path.read_text().replace('"estimate": 1.0', '"estimate": -1.0'))
+    assert {
+        "reports/claims.csv is outdated: run equipoise build",
+        "reports/example/example.ipynb is outdated: run equipoise build",
+    } <= set(build.check())
+    build.write_summaries(reports)
+    assert pd.read_csv(reports / "claims.csv")["verdict"].tolist() == ["contradicted"]
+    assert (
+        "**Contradicted (additional analysis):**"
+        in (reports / "example" / "example.ipynb").read_text()
+    )
 
 
 def test_a_damaged_manifest_is_named(root: Path) -> None:

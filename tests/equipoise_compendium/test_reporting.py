@@ -15,7 +15,7 @@ from PIL import Image
 
 from equipoise.readers import number
 from equipoise_compendium import ledger, project
-from equipoise_compendium.claims import OWN_DATA, Evidence, stated, table_of
+from equipoise_compendium.claims import Evidence, stated, table_of
 from equipoise_compendium.printed import Difference, Printed, artefacts, compare, printed_table
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
@@ -25,9 +25,13 @@ from equipoise_compendium.shown import (
     show_answer,
     show_table,
 )
+from equipoise_compendium.terms import REPLICATED, STATUSES
 from equipoise_compendium.writing import write_csv
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
+
+LEAD = Evidence(0.1, reason="nothing is sampled")
+COPWA_LEADS = {"R112 annotations": LEAD, "R112 annotations, three-word nugget": LEAD}
 
 
 @pytest.fixture
@@ -140,7 +144,7 @@ def manifest(report: Report) -> dict[str, Any]:
 def test_a_drawing_without_printed_numbers_is_an_illustration(report: Report) -> None:
     figure, _ = plt.subplots()
     report.figure("gfrc2/figure-4", figure)
-    assert manifest(report)["artefacts"][0]["status"] == "illustration"
+    assert manifest(report)["artefacts"][0]["status"] == "redrawn"
 
 
 def test_a_difference_is_explained_where_its_reason_is_proved(report: Report) -> None:
@@ -149,7 +153,7 @@ def test_a_difference_is_explained_where_its_reason_is_proved(report: Report) ->
     report.table("gfrc/table-2", table, ["run", "turn"])
     record = manifest(report)["artefacts"][0]
     assert [cell["proved"] for cell in record["differences"]] == [True]
-    assert record["status"] == "explained"
+    assert record["status"] == "reproduced, differences explained"
 
 
 def test_code_decides_the_status(report: Report) -> None:
@@ -157,7 +161,7 @@ def test_code_decides_the_status(report: Report) -> None:
     wrong = ours("gfrc2/table-5", ["run"])
     wrong["R"] = 0.5
     report.table("gfrc2/table-5", wrong, ["run"])
-    report.table("permutations/table-2", wrong, basis="replica", data="a small collection")
+    report.table("permutations/table-2", wrong, basis=REPLICATED, data="a small collection")
     figure, _ = plt.subplots()
     report.figure(
         "gfrc2/figure-4",
@@ -169,19 +173,19 @@ def test_code_decides_the_status(report: Report) -> None:
     content = manifest(report)
     statuses = {record["artefact"]: record["status"] for record in content["artefacts"]}
     assert statuses == {
-        "gfrc2/table-3": "exact",
-        "gfrc2/table-5": "differing",
-        "permutations/table-2": "replica",
-        "gfrc2/figure-4": "derived",
+        "gfrc2/table-3": "reproduced",
+        "gfrc2/table-5": "partly reproduced",
+        "permutations/table-2": REPLICATED,
+        "gfrc2/figure-4": "cross-checked",
     }
     # a difference without a reason: the build refuses it
     assert [d["reason"] for d in content["artefacts"][1]["differences"]] == ["", ""]
-    table = ledger.table_of([content])
+    table = ledger.table_of([content], table_of([content]))
     row = table[table["artefact"].eq("table-2") & table["paper"].eq("permutations")].iloc[0]
-    assert (row["findings"], row["holds_replica"], row["remarks"]) == ("", "", "")
-    assert set(table["status"]) == {*statuses.values(), "absent"}
+    assert (row["findings"], row["supported"], row["remarks"]) == ("", "", "")
+    assert set(table["status"]) == {*statuses.values(), "not reproduced"}
     with pytest.raises(ValueError, match="reported by both"):
-        ledger.table_of([content, content | {"notebook": "another"}])
+        ledger.table_of([content, content | {"notebook": "another"}], table_of([content]))
 
 
 def test_what_a_report_refuses(report: Report) -> None:
@@ -190,33 +194,28 @@ def test_what_a_report_refuses(report: Report) -> None:
     with pytest.raises(ValueError, match="must be a name"):
         report.table("../escape", table)
     with pytest.raises(ValueError, match=r"not in data/published/artefacts\.csv"):
-        report.table("gfrc/table-9", table, basis="replica", data="x")
+        report.table("gfrc/table-9", table, basis=REPLICATED, data="x")
     with pytest.raises(ValueError, match="must name its data"):
-        report.table("permutations/table-2", table, basis="replica")
-    with pytest.raises(ValueError, match="without values to compare"):
+        report.table("permutations/table-2", table, basis=REPLICATED)
+    with pytest.raises(ValueError, match="without published values"):
         report.figure("gfrc2/figure-4", figure, basis="recomputed")
     with pytest.raises(ValueError, match="give its values"):
         report.figure("gfrc2/figure-4", figure, against="gfrc2/table-1")
     with pytest.raises(ValueError, match="must be reported before"):
-        report.claim(
-            "gfrc2/copwa-outperforms",
-            Evidence("a difference", 0.1, reason="nothing is sampled"),
-            OWN_DATA,
-        )
+        report.claim("gfrc2/copwa-outperforms", COPWA_LEADS)
     plt.close("all")
 
 
 def test_a_claim_of_ours_can_be_judged_beside_the_notebook_of_its_artefact(
     report: Report,
 ) -> None:
-    evidence = Evidence("a change", -0.04, -0.06, -0.02, n=25)
-    report.claim("permutations/2-2020", evidence, "CAsT 2020")
+    report.claim("gfrc2/any-stop-model", {"R112 annotations": LEAD})
     content = manifest(report)
     assert content["artefacts"] == []  # the ledger has the artefact from its own notebook
     table = table_of([content])
     claim = table.iloc[0]
-    assert (claim["name"], claim["artefact"], claim["notebook"]) == ("2-2020", "table-2", "example")
-    assert claim["verdict"] == "holds"
+    assert (claim["claim"], claim["artefact"]) == ("any-stop-model", "table-3")
+    assert (claim["notebook"], claim["verdict"]) == ("example", "supported")
 
 
 def test_claims_with_a_reason_are_not_testable_and_share_a_box(
@@ -226,15 +225,16 @@ def test_claims_with_a_reason_are_not_testable_and_share_a_box(
     of_table = list(claims.index[claims["artefact"] == "table-2"])
     claims.loc[of_table[:2], "reason"] = "no <b>corpus</b> is available"
     claims.loc[of_table[2], "reason"] = "people judged it"
-    monkeypatch.setattr("equipoise_compendium.report.stated", lambda _: claims)
-    report.table("gfrc/table-2", printed_table("gfrc/table-2"), basis="replica", data="a toy")
+    claims.loc[of_table, "collections"] = "none"
+    for module in ("report", "claims"):
+        monkeypatch.setattr(f"equipoise_compendium.{module}.stated", lambda _: claims)
+    report.table("gfrc/table-2", printed_table("gfrc/table-2"), basis=REPLICATED, data="a toy")
     page = report.untestable("gfrc/table-2").formats["text/html"]
     assert "2 claims: no &lt;b&gt;corpus&lt;/b&gt; is available." in page
     assert "One claim: people judged it." in page
-    records = report._records["gfrc/table-2"]["claims"]
-    assert [record["name"] for record in records] == of_table[:3]
-    assert {record["verdict"] for record in records} == {"not testable"}
-    assert {record["basis"] for record in records} == {"replica"}
+    table = table_of([manifest(report)])
+    assert sorted(table["claim"]) == sorted(of_table[:3])
+    assert set(table["verdict"]) == {"not testable"}
     with pytest.raises(ValueError, match="no claim in claims"):
         report.untestable("gfrc/table-1")
 
@@ -296,15 +296,18 @@ def test_the_list_of_artefacts_is_complete() -> None:
 def test_the_committed_ledger_covers_every_artefact_honestly() -> None:
     table = pd.read_csv(project.root() / "reports" / "ledger.csv", dtype=str, keep_default_na=False)
     assert (table["paper"] + "/" + table["artefact"]).tolist() == artefacts().index.tolist()
-    assert set(table["status"]) <= set(ledger.STATUS_MEANINGS)
-    assert (table.loc[table["status"] == "absent", "remarks"] != "").all()
+    assert set(table["status"]) <= set(STATUSES)
+    assert (table.loc[table["status"] == "not reproduced", "remarks"] != "").all()
     for files in table["files"]:
         for file in files.split():
             assert (project.root() / "reports" / file).is_file()
     is_case_study = table["paper"].isin(["gfrc", "gfrc2"]) & table["artefact"].str.startswith("tab")
     assert is_case_study.sum() == 7
-    assert set(table.loc[is_case_study, "status"]) <= {"exact", "explained"}
-    assert not ((table["cells"] == "") & (table["status"] == "derived")).any()
+    assert set(table.loc[is_case_study, "status"]) <= {
+        "reproduced",
+        "reproduced, differences explained",
+    }
+    assert not ((table["cells"] == "") & (table["status"] == "cross-checked")).any()
 
 
 def test_a_variant_is_held_against_no_paper(
@@ -323,12 +326,8 @@ def test_a_variant_is_held_against_no_paper(
     assert "<caption>patience = 600</caption>" in shown
     assert "<caption>default parameters</caption>" in shown
     assert "published" not in shown
-    judged = report.claim(
-        "gfrc2/copwa-outperforms",
-        Evidence("a difference", -0.1, reason="nothing is sampled"),
-        OWN_DATA,
-    )
-    assert "not judged" in judged.formats["text/html"]
+    judged = report.claim("gfrc2/copwa-outperforms", COPWA_LEADS)
+    assert "Not judged" in judged.formats["text/html"]
     assert "| gfrc2, Table 3 | variant |" in report.finish().formats["text/markdown"]
     assert json.loads((tmp_path / "manifest.json").read_text())["artefacts"][0]["claims"] == []
 
@@ -384,7 +383,7 @@ def test_no_p_value_is_shown_as_nothing() -> None:
     cells = [
         line.strip("| \n").split(" | ") for line in shown.splitlines() if line.startswith("| ")
     ][2:]
-    assert [row[0] for row in cells] == ["&lt; .0001", "&lt; .0001", "0.0001", "0.5000"]
+    assert [row[0] for row in cells] == ["&lt; 0.0001", "&lt; 0.0001", "0.0001", "0.5000"]
     assert cells[0][1] == "0.0000"
 
 
