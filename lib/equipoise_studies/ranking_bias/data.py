@@ -190,10 +190,6 @@ class Study(Settings):
         """The query set of the thesis that a query set is compared with."""
         return self.query_sets[label].printed or label
 
-    def set_for(self, name: str, table: Table) -> str:
-        """The first query set that is compared with one of the thesis in a published table."""
-        return next(label for label in self.sets_in(table) if self.printed_set(label) == name)
-
     def called(self, ranker: str) -> str:
         """Name of a ranker in the report."""
         return self.rankers[ranker].name or ranker
