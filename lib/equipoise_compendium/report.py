@@ -210,9 +210,10 @@ class Report:
         nothing.
         """
         paper, _, claim = name.partition("/")
-        if self._variant:  # its collections may be others than those of the protocol
+        if self.is_variant:  # its collections may be others than those of the protocol
             statement = stated(paper).loc[claim, "statement"]
-            return Shown.paragraph(f"{statement} Not judged with {self._variant}.")
+            parameters = self._variant or "other parameters"
+            return Shown.paragraph(f"{statement} Not judged with {parameters}.")
         record, stated_claim = evidence_of(paper, claim, evidence), stated(paper).loc[claim]
         artefact = f"{paper}/{stated_claim['artefact']}"
         is_reported = artefact in self._records
