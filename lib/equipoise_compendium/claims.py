@@ -377,6 +377,8 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
     for _, of_claim in table.groupby(["paper", "claim"], sort=False):
         verdict, reason = verdict_of(of_claim["result"].tolist())
+        if verdict == "inconclusive" and of_claim["kind"].iloc[0] == "positive control":
+            reason = "a control counts for each collection separately"
         table.loc[of_claim.index, "verdict"] = verdict
         table.loc[of_claim.index, "verdict_reason"] = reason
         if reason != "imprecise":
