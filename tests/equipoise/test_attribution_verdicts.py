@@ -38,32 +38,34 @@ def sentences(pairs: list[tuple[int, int]], **options: Any) -> list[str]:
 
 
 def test_an_interval_decides_or_says_how_many_questions_would() -> None:
-    assert sentences([(1, 2)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20: decided, for Human")
-    assert sentences([(2, 1)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20: decided, against Human")
+    assert sentences([(1, 2)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20, 100% read: favours Human")
+    assert sentences([(2, 1)] * 12 + [(1, 1)] * 8)[0].endswith(
+        "n = 20, 100% read: disfavours Human"
+    )
     found = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17])[0]
     told = re.fullmatch(
-        r"CAB-precision \+5\.0 points for Human \[(-?\d+\.\d), (\d+\.\d)\], n = 20: undecided; "
-        r"80 % power for 5 points needs n = (\d+)",
+        r"CAB-precision \+5\.0 points for Human \[(−?\d+\.\d), (\d+\.\d)\], n = 20, 100% read: "
+        r"inconclusive; 80% power for 5 points needs n = (\d+)",
         found,
     )
     assert told is not None
     error = (
-        (float(told[2]) - float(told[1]))
+        (float(told[2]) - float(told[1].replace("−", "-")))
         / 100
         / (2 * stats.norm.ppf(0.975))
         * np.sqrt(20 / int(told[3]))
     )
     assert stats.norm.sf(stats.norm.ppf(0.975) - 0.05 / error) == pytest.approx(0.8, abs=0.01)
     fewer = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17], difference=0.1)[0]
-    quarter = re.search(r"80 % power for 10 points needs n = (\d+)", fewer)
+    quarter = re.search(r"80% power for 10 points needs n = (\d+)", fewer)
     assert quarter is not None
     assert int(quarter[1]) == pytest.approx(int(told[3]) / 4, abs=1)
 
 
 def test_nothing_is_decided_where_nothing_moved_or_one_question_answered() -> None:
-    assert "undecided; one question, or equal scores" in sentences([(1, 1)] * 5)[0]
+    assert "inconclusive; one question, or equal scores" in sentences([(1, 1)] * 5)[0]
     assert sentences([(1, 2)])[0].endswith(
-        "n = 1: undecided; one question, or equal scores, do not tell how many it takes"
+        "n = 1, 100% read: inconclusive; one question, or equal scores, give no required sample size"
     )
 
 

@@ -69,8 +69,8 @@ def test_what_was_found_is_said_of_each_row(capsys: pytest.CaptureFixture[str]) 
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "failed: CAB-precision>0.05: mine, A: 0.1000 [0.0600, 0.1400] lies wholly beyond 0.05",
-        "undecided: CAB-precision>0.05: mine, B: 0.1000 [0.0500, 0.1500] is not wholly beyond 0.05",
-        "undecided: CAB-precision>0.05: mine, C: 0.1000 [0.0100, 0.1900] is not wholly beyond 0.05",
+        "inconclusive: CAB-precision>0.05: mine, B: 0.1000 [0.0500, 0.1500] is not wholly beyond 0.05",
+        "inconclusive: CAB-precision>0.05: mine, C: 0.1000 [0.0100, 0.1900] is not wholly beyond 0.05",
         "passed: R<0: mine, A: 0.3000, without an interval, by the value",
     ]
 

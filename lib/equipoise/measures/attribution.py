@@ -32,7 +32,14 @@ from equipoise.answer_modes import in_order, mode_name
 from equipoise.arrays import Floats
 from equipoise.coverage import Seen, first, judge
 from equipoise.errors import Note, listed, need_columns
-from equipoise.measures.citations import citations, declared, in_brackets, without_citations
+from equipoise.measures.citations import (
+    RESERVED,
+    citations,
+    declared,
+    in_brackets,
+    note_styles,
+    without_citations,
+)
 from equipoise.options import Authors, Favoured, Level, Resamples, Seed, checked
 from equipoise.statistics.intervals import bootstrap_intervals, verdict
 from equipoise.statistics.pairs import exchanged, paired_t
@@ -634,7 +641,7 @@ def score_attribution(
     by: Sequence[str] = (),
     *,
     run: str = "",
-    citation_style: opt.CitationStyle = "bracket",
+    citation_style: opt.CitationStyle = "auto",
     favoured: opt.Favoured = "Human",
     out_of_range: opt.OutOfRange = "ignored",
     level: opt.Level = 0.95,
@@ -646,15 +653,16 @@ def score_attribution(
     ``by``: further columns to group by, such as the model. ``run``: name of the answers. Returns
     ``run``, an empty ``topic`` (every row is a mean or a total over questions), by,
     ``relevant_author, nonrelevant_author, mode, against, measure, value, low, high, t, p_t,
-    p_permutation, count, left_out``. The measures of a mode: precision, recall, exact_match, cited,
-    cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
+    p_permutation, count, left_out, read``. The measures of a mode: precision, recall, exact_match,
+    cited, cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
     repeated, malformed (totals), each with the number of answers as ``count``; AC-relevant and
     AC-nonrelevant, with intervals over the citations, which are counted, and as ``left_out`` those
     without a probability; AC-difference between them, with Welch's test. Of a mode against another:
     CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the questions counted and left out. A
-    mean of absolute differences is above 0 as soon as one answer changes: CAS has no test. NaN
-    where a column does not apply. InputError where no answer of a group cites a document shown, or
-    no question is answered in two modes that are compared.
+    mean of absolute differences is above 0 as soon as one answer changes: CAS has no test.
+    ``read``: share of the answers, or of the questions in both modes, that cite a document shown.
+    NaN where a column does not apply. InputError where no answer of a group cites a document shown,
+    or no question is answered in two modes that are compared.
 
     thesis, section 5.3.3.
 
@@ -679,13 +687,17 @@ def scored_answers(
     answers: pd.DataFrame, by: Sequence[str], citation_style: str, out_of_range: opt.OutOfRange
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return what `attribution_rows` needs of answers, without texts: scores, and citations."""
-    reserved = {"run", "topic", "against", "measure", "value", "low", "high", "t", "p_t", "count"}
-    if reserved.intersection(by):
-        raise ValueError(f"by must have columns of other names than {listed(sorted(reserved))}")
+    if RESERVED.intersection(by):
+        raise ValueError(f"by must have columns of other names than {listed(sorted(RESERVED), 40)}")
     keys = [*by, *AUTHORS_OF, "mode"]
     need_columns(answers, [*keys, "question", "answer"])
-    answers = answers.assign(answer=in_brackets(answers["answer"].tolist(), citation_style))
-    scored = score_answers(answers, out_of_range=out_of_range)
+    addresses = answers["addresses"].tolist() if "addresses" in answers.columns else None
+    texts, styles = in_brackets(
+        answers["answer"].tolist(), citation_style, _numbers_of_documents(answers), addresses
+    )
+    if citation_style == "auto":
+        note_styles(styles)
+    scored = score_answers(answers.assign(answer=texts), out_of_range=out_of_range)
     scored = _each_answer_once(scored, by, (*MEANS, *TOTALS))
     cited = pd.DataFrame(columns=[*keys, "relevant", "probability"])
     if "citations" in answers.columns and answers["citations"].notna().any():
@@ -715,10 +727,14 @@ def attribution_rows(
                 f"the answers in {mode} and {against} must have the same authors, the actual ones,"
                 " as relevant_author and nonrelevant_author: mode is what the model was told"
             )
-    tables = [_quality_rows(scored, by, **draws)]
+    quality = _quality_rows(scored, by, **draws)
+    keys = [*by, *AUTHORS_OF, "mode"]
+    cites = scored.assign(read=scored["cited"] > 0)
+    tables = [quality.join(cites.groupby(keys)["read"].mean(), on=keys)]
+    bias["read"] = _read_in_both(cites, bias, [*by, *AUTHORS_OF])
     cited = [cited for _, cited in parts if len(cited)]
     if cited:
-        tables.append(_confidence_rows(pd.concat(cited), [*by, *AUTHORS_OF, "mode"], **draws))
+        tables.append(_confidence_rows(pd.concat(cited), keys, **draws))
     tests = ["t", "p_t", "p_permutation"]
     bias[tests] = bias[tests].mask(bias["quantity"] == "CAS")
     names = bias["quantity"] + "-" + bias["measure"]
@@ -726,13 +742,25 @@ def attribution_rows(
 
     table = pd.concat([rows for rows in tables if len(rows)], ignore_index=True)
     columns = ["run", "topic", *by, *AUTHORS_OF, "mode", "against", "measure"]
-    columns += ["value", "low", "high", *tests, "count", "left_out"]
+    columns += ["value", "low", "high", *tests, "count", "left_out", "read"]
     # Columns that a measure does not have are NaN.
     table = table.assign(run=run, topic="").reindex(columns=columns)
     table = table.astype({"against": "object"}).fillna({"against": ""})
     table = table.astype({"against": "str", "left_out": "int64", "count": "int64"})
     table.attrs["seen"] = seen
     return table
+
+
+def _read_in_both(cites: pd.DataFrame, bias: pd.DataFrame, keys: list[str]) -> list[float]:
+    """Return for each comparison the share of its questions whose two answers cite a document."""
+    # shape (group and question, modes); missing where a mode has no answer
+    wide = cites.pivot(index=[*keys, "question"], columns="mode", values="read")  # noqa: PD010
+    shares = []
+    for row in bias.to_dict("records"):
+        answers = wide.loc[tuple(row[key] for key in keys), [row["mode"], row["against"]]]
+        asked = answers[answers.notna().any(axis=1)]
+        shares.append(float((asked == True).all(axis=1).mean()))  # noqa: E712 - NaN is False
+    return shares
 
 
 def _citations_seen(scored: pd.DataFrame, by: Sequence[str]) -> list[Seen]:
@@ -839,21 +867,24 @@ def verdicts(
     favoured: Favoured = "Human",
     difference: opt.Difference = 0.05,
     level: Level = 0.95,
+    least_read: opt.LeastRead = 0.9,
 ) -> list[str]:
-    """Say of each CAB of `score_attribution` what its interval decides, or what would.
+    """Return one sentence per CAB of `score_attribution`: its verdict, or the required sample size.
 
     ``favoured`` and ``level`` are those of the table; ``difference``: the bias that the required
-    number of questions detects with 80% power.
+    number of questions detects with 80% power; ``least_read``: where less was read there is no
+    verdict.
 
     >>> row = {"measure": "CAB-precision", "relevant_author": "Human", "nonrelevant_author": "LLM"}
-    >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60}
+    >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60, "read": 1.0}
     >>> print(*verdicts(pd.DataFrame(numbers | row)))
-    CAB-precision +3.8 points for Human [-5.0, 13.0], n = 60: undecided;
-    80 % power for 5 points needs n = 398
+    CAB-precision +3.8 points for Human [−5.0, 13.0], n = 60, 100% read: inconclusive;
+    80% power for 5 points needs n = 398
     """
-    outcomes = f"decided, for {favoured}", f"decided, against {favoured}"
+    outcomes = f"favours {favoured}", f"disfavours {favoured}"
     sentences = []
     for row in bias_rows(scores, by).to_dict("records"):
-        decided = verdict(row, difference, level, outcomes, f"points for {favoured}")
+        unit = f"points for {favoured}"
+        decided = verdict(row, difference, level, outcomes, unit, least_read=least_read)
         sentences.append(f"{row['what']} {decided}")
     return sentences
