@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -65,7 +66,8 @@ def test_an_interval_decides_or_says_how_many_questions_would() -> None:
 def test_nothing_is_decided_where_nothing_moved_or_one_question_answered() -> None:
     assert "inconclusive; one question, or equal scores" in sentences([(1, 1)] * 5)[0]
     assert sentences([(1, 2)])[0].endswith(
-        "n = 1, 100% read: inconclusive; one question, or equal scores, give no required sample size"
+        "n = 1, 100% read: inconclusive; one question, or equal scores, give no required"
+        " sample size"
     )
 
 
@@ -97,3 +99,30 @@ def test_the_command_ends_in_the_sentences_and_draws_them(tmp_path: Path) -> Non
     scores = pd.read_csv(output)
     assert scores.loc[scores["measure"].str.startswith("CAB"), "p_t"].notna().all()
     assert called("score", "attribution", str(path), "--figure", str(path)).exit_code == 2
+
+
+def test_less_than_nine_tenths_read_give_no_verdict_and_are_not_coloured(tmp_path: Path) -> None:
+    table = answers([(1, 2)] * 18)
+    table.loc[table["question"].isin(["q0", "q1"]), "answer"] = "So it is."
+    scores = score_attribution(table, resamples=99)
+    assert verdicts(scores)[0].endswith("n = 18, 88% read: no verdict, less than 90% was read")
+    assert verdicts(scores, least_read=0.8)[0].endswith("n = 18, 88% read: favours Human")
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_dict("records")))
+    run = ["score", "attribution", path, "--resamples", 99, "--fail-if", "CAB-precision>5 points"]
+    for words, told in (([], "no verdict, 88% read"), (["--least-read", 0.8], "lies wholly")):
+        result = called(*run, *words)
+        assert (result.exit_code, told in result.stderr) == (3, True)
+
+
+def test_a_name_before_a_file_is_its_run(tmp_path: Path) -> None:
+    for name, pairs in (("a", [(1, 2)] * 5), ("b", [(2, 1)] * 5)):
+        rows = answers(pairs).to_dict("records")
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = [f"{run}={tmp_path}/{name}.jsonl" for run, name in (("gpt", "a"), ("llama", "b"))]
+    result = called("score", "attribution", *files, "--resamples", 99)
+    assert result.exit_code == 0, result.output
+    told = result.stderr.splitlines()
+    assert told[-4].startswith("CAB-precision (gpt) +100.0 points for Human")
+    assert told[-2].startswith("CAB-precision (llama) −100.0 points for Human")
+    assert set(pd.read_csv(io.StringIO(result.stdout))["run"]) == {"gpt", "llama"}

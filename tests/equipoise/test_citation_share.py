@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.errors import InputError
+from equipoise.errors import InputError, Note
 from equipoise.measures.citations import (
+    NO_SOURCE,
     OVER_RELEVANT,
     OVER_RETRIEVED,
     citation_share,
     citation_verdicts,
+    in_brackets,
 )
 from equipoise.statistics import bootstrap_interval
-
-pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.errors.Note")
 
 ANSWERS = st.lists(
     st.lists(st.sampled_from("abc"), min_size=1, max_size=5).flatmap(
@@ -187,3 +187,106 @@ def test_what_cannot_be_counted_is_refused(change: dict[str, Any], told: str) ->
 def test_citations_of_nothing_shown_are_an_error() -> None:
     with pytest.raises(InputError, match="got none for 60 answers"):
         citation_share(many().assign(answer="So [9]"))
+
+
+# --- how citations are written --------------------------------------------------------------------
+
+MARKS = {
+    "footnote": "[^{}]",
+    "lenticular": "【{}†source】",
+    "doc": "[doc {}]",
+    "tag": "<cite>{}</cite>",
+    "paren": "({})",
+}
+
+
+@pytest.mark.parametrize("style", MARKS)
+def test_each_answer_is_read_in_its_own_style(style: str) -> None:
+    answers = many()
+    other = answers["answer"].str.replace(r"\[(\d)\]", MARKS[style].format(r"\1"), regex=True)
+    mixed = answers.assign(answer=other.where(answers.index % 2 == 0, answers["answer"]))
+    with pytest.warns(Note, match=f"{style} in 30"):
+        scores = citation_share(mixed, resamples=9)
+    pd.testing.assert_frame_equal(scores, citation_share(answers, resamples=9))
+
+
+ADDRESSES = {"wiki.org/rain_(film)": 1, "news.org/2024/05/b": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("So https://www.news.org/2024/05/b.", ("So [2].", "link")),
+        ("So [the news](http://News.org/2024/05/b/?utm_source=x#y).", ("So [2].", "link")),
+        ("So ([w](https://wiki.org/rain_(film))).", ("So ([1]).", "link")),
+        ("So [1](https://news.org/2024/05/b).", ("So [2].", "bracket")),  # their own numbers
+        ("So [^1].\n\n[^1]: https://news.org/2024/05/b", ("So [2].\n\n", "footnote")),
+        ("So [2].\n[2] [Rain](https://wiki.org/rain_(film))", ("So [1].\n", "bracket")),
+        ("Sources:\n[1] https://news.org/2024/05/b", ("Sources:\n[2]", "bracket")),
+        ("See https://news.org/2024/05/c [1].", ("See https://news.org/2024/05/c [1].", "bracket")),
+        ("So [1](https://other.org).", ("So [1000000000].", "")),
+        ("It rained¹, 10³ km² in x².", ("It rained[1], 10³ km² in x².", "superscript")),
+        ("It rained<sup>2</sup>.", ("It rained[2].", "superscript")),
+        ("【4:0†file】", ("【4:0†file】", "")),
+    ],
+)
+def test_links_and_marks_are_read(text: str, read: tuple[str, str]) -> None:
+    texts, styles = in_brackets([text], "auto", [2], [ADDRESSES])
+    assert (texts[0], styles[0]) == read
+
+
+def test_enumerations_are_no_citations_where_answers_cite_otherwise() -> None:
+    texts = ["So [1]."] * 20 + ["Either (1) rain or (2) snow."]
+    assert in_brackets(texts, documents=[2] * 21)[1] == ["bracket"] * 20 + [""]
+    texts = ["So [1]."] * 20 + ["So it is (1)."] * 10
+    assert in_brackets(texts, documents=[2] * 30)[1] == ["bracket"] * 20 + ["paren"] * 10
+
+
+def test_an_expression_captures_numbers_only() -> None:
+    with pytest.raises(ValueError, match="captures numbers only"):
+        in_brackets(["So https://n.org/05/a"], r"https?://\S+")
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def test_a_question_counts_once_with_the_mean_of_its_answers() -> None:
+    answers = many()
+    with pytest.warns(Note, match="60 answers are to a question answered before"):
+        twice = citation_share(pd.concat([answers, answers]), resamples=99)
+    pd.testing.assert_frame_equal(twice, citation_share(answers, resamples=99))
+    other = answers.assign(answer="So [2]")
+    with pytest.warns(Note, match="answered before"):
+        both = means_of(citation_share(pd.concat([answers, other]), resamples=9))["value"]
+    parts = [means_of(citation_share(part, resamples=9))["value"] for part in (answers, other)]
+    pd.testing.assert_series_equal(both, (parts[0] + parts[1]) / 2)
+
+
+def test_the_order_of_questions_does_not_matter() -> None:
+    scores = [citation_share(part, resamples=99) for part in (many(), many()[::-1])]
+    pd.testing.assert_frame_equal(
+        means_of(scores[0]).sort_index(), means_of(scores[1]).sort_index()
+    )
+
+
+def test_there_is_no_verdict_where_less_than_nine_tenths_are_read() -> None:
+    texts = ["So it is.", "", "So [9].", "So [1a]."]
+    answers = many()
+    answers.loc[:3, "answer"] = texts
+    # The fifth has no documents.
+    for name in ("sources", "relevant"):
+        answers[name] = answers[name].where(answers.index != 4, [()] * 60)
+    scores = citation_share(answers, resamples=99)
+    reasons = ["no citation", "no answer", "cites only what was not retrieved"]
+    reasons += ["only malformed citations", "no retrieved document"]
+    assert scores.attrs["not_read"] == {"answers": 60} | dict.fromkeys(reasons, 1)
+    assert means_of(scores).loc[("a", OVER_RETRIEVED), "read"] == pytest.approx(55 / 60)
+    assert citation_verdicts(scores)[0].endswith("n = 55, 91% read: cited more than its share")
+    answers.loc[5:6, "answer"] = "So it is."
+    sentences = citation_verdicts(citation_share(answers, resamples=99))
+    assert sentences[0].endswith("n = 53, 88% read: no verdict, less than 90% was read")
+    # Documents without a source are counted, and are no source.
+    without = many().assign(sources=[("a", NO_SOURCE, "b")] * 60)
+    scores = citation_share(without, resamples=99)
+    assert set(scores["attribute"]) == {"a", "b"}
+    assert "66% read: no verdict" in citation_verdicts(scores)[0]

@@ -13,7 +13,12 @@ import pytest
 
 from commands import called
 from equipoise.errors import Note
-from equipoise_cli.loaders.rag_answers import read_answer_files, read_fields, value_at
+from equipoise_cli.loaders.rag_answers import (
+    read_answer_files,
+    read_answers_with_sources,
+    read_fields,
+    value_at,
+)
 from equipoise_cli.shared import SAMPLES
 
 SITES = ("wiki.example", "news.example")
@@ -291,3 +296,186 @@ def test_the_samples_of_the_help_are_read(tmp_path: Path) -> None:
     with pytest.warns(Note, match="read as RAGAS"):
         table = read_answer_files([str(path)])
     assert table["relevant"].tolist() == [(1,)]
+
+
+# --- the contract of the reader -------------------------------------------------------------------
+
+
+def lines_of(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def last_lines(*words: Any) -> list[str]:
+    """The verdicts of a command."""
+    result = called("score", "citations", *words, "--resamples", 99)
+    assert result.exit_code == 0, result.output
+    return [line for line in result.stderr.splitlines() if "of the citations" in line]
+
+
+def of_models(folder: Path) -> Path:
+    """One log of two models: one cites the first site alone, the other documents of both."""
+    path = folder / "both.jsonl"
+    rows = [{**of_langchain(log), "model": "gpt", "usage": {"id": "p1"}} for log in logs()]
+    other = [{**row, "model": "llama", "answer": "So [1][2].", "usage": {}} for row in rows]
+    path.write_text(lines_of(rows + other))
+    return path
+
+
+def test_two_models_of_one_log_are_two_runs(tmp_path: Path) -> None:
+    output = tmp_path / "shares.csv"
+    path = of_models(tmp_path)
+    found = last_lines(path, "--by", "model", "-o", output)
+    assert [line.partition(":")[0] for line in found] == [
+        "gpt wiki.example",
+        "gpt news.example",
+        "llama wiki.example",
+        "llama news.example",
+    ]
+    words = ["--measure", "cited-over-retrieved", "--by", "attribute", "--format", "csv"]
+    result = called("compare", output, *words)
+    assert result.exit_code == 0, result.output
+    pairs = pd.read_csv(io.StringIO(result.stdout)).set_index("attribute")
+    assert pairs.loc["wiki.example", ["a", "b"]].tolist() == ["gpt", "llama"]
+    assert pairs.loc["wiki.example", "difference"] == pytest.approx(0.25)
+    nested = last_lines(path, "--by", "usage.id")
+    assert {line.partition(" ")[0] for line in nested} == {"p1", "(no"}
+    refused = called("score", "citations", path, "--by", "colour")
+    assert (refused.exit_code, "no answer has the key colour" in refused.stderr) == (2, True)
+
+
+def test_two_files_by_name_are_two_runs(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in of_models(tmp_path).read_text().splitlines()]
+    (tmp_path / "a.jsonl").write_text(lines_of(rows[:12]))
+    (tmp_path / "b.jsonl").write_text(lines_of(rows[12:]))
+    output = tmp_path / "shares.csv"
+    last_lines(f"gpt={tmp_path}/a.jsonl", f"llama={tmp_path}/b.jsonl", "-o", output)
+    scores = pd.read_csv(output)
+    assert scores["run"].unique().tolist() == ["gpt", "llama"]
+    last_lines(tmp_path / "both.jsonl", "--by", "model", "-o", output, "--force")
+    columns = ["run", "topic", "attribute", "measure", "value", "low", "high", "read"]
+    pd.testing.assert_frame_equal(pd.read_csv(output)[columns], scores[columns])
+
+
+def test_the_keys_of_a_log_are_columns(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    row = {**of_langchain(logs(1)[0]), "model": "m", "mode": "chat", "question": "words", "n": [1]}
+    path.write_text(lines_of([row]))
+    with pytest.warns(Note, match="read as|source of a document"):
+        table = read_answers_with_sources([str(path)])
+    got = table.iloc[0]
+    assert [got[name] for name in ("input", "model", "n")] == [row["input"], "m", [1]]
+    assert [got["log.answer"], got["log.question"]] == [row["answer"], "words"]
+    assert got["mode"] == "chat"
+
+
+def test_links_to_documents_are_citations(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [of_langchain(log) for log in logs()]
+    for row in rows:
+        for number, document in enumerate(row["context"]):
+            document["metadata"]["source"] += f"/2024/05/{number}"
+    path.write_text(lines_of(rows))
+    expected = last_lines(path)
+
+    def link(mark: re.Match[str]) -> str:
+        return f"[so]({row['context'][int(mark[1]) - 1]['metadata']['source']}?utm_source=x)"
+
+    for row in rows[::2]:
+        row["answer"] = re.sub(r"\[(\d)\]", link, row["answer"])
+    path.write_text(lines_of(rows))
+    assert last_lines(path) == expected
+    refused = called("score", "citations", path, "--citations", r"https?://\S+")
+    assert (refused.exit_code, "captures numbers only" in refused.stderr) == (2, True)
+
+
+def test_a_source_has_one_spelling(tmp_path: Path) -> None:
+    spellings = ["https://news.org/1", "HTTP://WWW.News.org:80/1", "news.org.", "News.ORG:443"]
+    context = [{"page_content": "x", "metadata": {"source": name}} for name in spellings]
+    path = tmp_path / "log.jsonl"
+    path.write_text(lines_of([{"input": "q", "answer": "So [1].", "context": context}]))
+    assert last_lines(path)[0].startswith("news.org: 100.0% of the citations, 100.0%")
+    rows = "".join(f"{number},{name}\n" for number, name in enumerate(spellings, start=1))
+    (tmp_path / "sources.csv").write_text("document,source\n" + rows)
+    found = last_lines(path, "--sources", tmp_path / "sources.csv")
+    assert found[0].startswith("news.org: 100.0% of the citations, 100.0%")
+    files = ["Report.pdf", "report.PDF", "Der Spiegel", "der  spiegel", "a.b/c.txt"]
+    context = [{"page_content": "x", "metadata": {"source": name}} for name in files]
+    path.write_text(lines_of([{"input": "q", "answer": "So [1].", "context": context}]))
+    names = {line.partition(":")[0] for line in last_lines(path)}
+    assert names == {"Report.pdf", "Der Spiegel", "a.b/c.txt"}
+
+
+def test_a_line_that_comes_twice_counts_once(tmp_path: Path) -> None:
+    path = written(tmp_path, of_langchain)
+    once = last_lines(path)
+    path.write_text(2 * path.read_text())
+    result = called("score", "citations", path)
+    assert "12 of 24 answers repeat earlier ones: left out" in result.stderr
+    assert last_lines(path) == once
+    path.write_text(
+        lines_of([{**of_langchain(log), "id": f"c{n}"} for n in "ab" for log in logs()])
+    )
+    assert [line.partition("%")[0] for line in last_lines(path)] == [
+        line.partition("%")[0] for line in once
+    ]
+
+
+def test_calls_with_their_own_ids_ask_one_question(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [
+        {**of_langchain(log), "id": f"call-{model}-{place}", "model": model}
+        for model in "ab"
+        for place, log in enumerate(logs())
+    ]
+    path.write_text(lines_of(rows))
+    output = tmp_path / "shares.csv"
+    last_lines(path, "--by", "model", "-o", output)
+    assert pd.read_csv(output)["topic"].nunique() == 12
+    result = called("compare", output, "--measure", "cited-share", "--attribute", SITES[0])
+    assert result.exit_code == 0, result.output
+
+
+def test_judgements_that_match_nothing_are_rejected(tmp_path: Path) -> None:
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\n")
+    path = written(tmp_path, of_langchain)
+    refused = called("score", "citations", path, "--qrels", tmp_path / "qrels.txt")
+    assert (refused.exit_code, "must judge a document shown" in refused.stderr) == (2, True)
+    path = written(tmp_path, of_nobody)
+    refused = called("score", "citations", path, "--map", MAP.replace("gold", "god"))
+    assert (refused.exit_code, "must mark a document shown" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        {"messages": None, "error": {"code": 429}},
+        {"messages": ["x"], "context": [{"url": "http://a.example"}]},
+        {"messages": [{"role": "user", "content": None}, {"role": "assistant", "content": None}]},
+        {"messages": [{"role": "assistant", "content": [{"type": "text", "text": None}]}]},
+    ],
+)
+def test_a_call_that_failed_is_counted(failed: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [of_azure(log) for log in logs()]
+    for where in (0, len(rows)):
+        path.write_text(lines_of([*rows[:where], failed, *rows[where:]]))
+        result = called("score", "citations", path)
+        assert result.exit_code == 0, result.output
+        assert "not read: 1 of 13 answers: no answer" in result.stderr
+        assert "n = 12, 92% read: " in result.stderr
+    path.write_text(lines_of([failed]))
+    assert called("score", "citations", path).exit_code == 2
+
+
+def test_a_gate_fails_where_too_little_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [of_langchain(log) for log in logs()]
+    rows[0]["answer"] = rows[1]["answer"] = "So it is {1}."
+    path.write_text(lines_of(rows))
+    words = ["score", "citations", path, "--fail-if", "cited-over-retrieved>90 points"]
+    result = called(*words)
+    assert (result.exit_code, "no verdict, 83% read, less than 90%" in result.stderr) == (3, True)
+    assert "not read: 2 of 12 answers: no citation" in result.stderr
+    assert called(*words, "--least-read", 0.8).exit_code == 0
+    refused = called(*words[:3], "--fail-if", "cited-over-retrieved>5")
+    assert (refused.exit_code, "lies between -1 and 1" in refused.stderr) == (2, True)

@@ -185,6 +185,7 @@ _DEFINITION = re.compile(
     rf"(?:\[[^\[\]\n]{{0,200}}\]\(|[^\[\]\n]{{0,200}}?)<?({_ADDRESS})[)>. ]*$"
 )
 _DEFINED = re.compile(rf"\[\^?({_LIST})\](?!:)")
+_END = ".,;:!?*_'"  # of a sentence or of emphasis, not of an address
 _TO_ROUND = str.maketrans("[]", "()")
 _TO_SQUARE = str.maketrans("\x02\x03", "[]")
 _TO_PLAIN = {2: None, 3: None, **{ord(c): str(n) for n, c in enumerate(_SUPERSCRIPTS)}}
@@ -228,15 +229,17 @@ def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
     """
 
     def number(address: str) -> int:
-        return addresses.get(plain_address(address.rstrip(".,;:!?*_'")), LARGEST_NUMBER)
+        return addresses.get(plain_address(address.rstrip(_END)), LARGEST_NUMBER)
 
     def marked(numbers: object) -> str:
         return f"\x02{numbers}\x03"
 
     def linked(link: re.Match[str]) -> str:
-        document = number(link[1] or link[2])
-        is_citation = document != LARGEST_NUMBER or _CITED.match(link[0])
-        return marked(document) if is_citation else link[0]
+        address = link[1] or link[2].rstrip(_END)
+        document = number(address)
+        if document == LARGEST_NUMBER and not _CITED.match(link[0]):
+            return link[0]
+        return marked(document) + ("" if link[1] else link[2][len(address) :])
 
     defined = {int(line[1]): number(line[2]) for line in _DEFINITION.finditer(text)}
     if defined:
@@ -322,9 +325,8 @@ def in_brackets(
                 read[name] = bracketed, len(citations(bracketed, largest).cited)
         if numbers and "://" in text:
             # Of equal readings the first is chosen: a link where numbers alone cite nothing.
-            read["link"] = read["bracket"]
-            without_links = _bracketed(text, "bracket")
-            read["bracket"] = read["bracket"][0], len(citations(without_links, largest).cited)
+            bracketed, count = read["link"] = read["bracket"]
+            read["bracket"] = bracketed, min(count, len(citations(text, largest).cited))
         readings.append(read)
     clear = [*(name for name in STYLES if name not in _AMBIGUOUS), "link"]
     styles = [_most_cited(read, clear) for read in readings]

@@ -190,14 +190,13 @@ def _relevant(marks: Any, documents: Sequence[Mapping[str, Any]]) -> tuple[int, 
     return tuple(sorted(numbers))
 
 
-def _mapped_row(content: dict[str, Any], paths: Paths, number: int, name: str) -> dict[str, Any]:
-    """Return the row of an answer that is kept at these paths; its text is empty without one."""
+def _mapped_row(content: dict[str, Any], paths: Paths, number: int) -> dict[str, Any]:
+    """Return the row of an answer that is kept at these paths.
+
+    Its text or its documents are empty where it has none: a call that failed.
+    """
     answer = _first_at(content, paths["answer"], (str, list))
-    documents = _documents(content, paths)
-    if documents is None and answer is not None:
-        places = " or ".join(paths["documents"])
-        raise ValueError(f"a list of documents at {places}, of {name}", listed(content, 8))
-    documents = documents or []
+    documents = _documents(content, paths) or []
     question, is_id = _question(content, paths, number)
     row = {"question": question, "#is_id": is_id, "#words": _words(content)}
     row |= {"answer": _text(answer or ""), "document_fields": documents}
@@ -267,12 +266,8 @@ def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
     left out, and a note says how many.
     """
     objects = _objects(path)
-    # Our own lines are read strictly, and say for each what is wrong.
-    if not paths and (
-        "record" in objects[0][1] or {"mode", "relevant_author"} <= set(objects[0][1])
-    ):
-        return answer_table(path, objects)
     n_lines = len(objects)
+    # Of equal lines the first is kept.
     objects = list({repr(content): (line, content) for line, content in objects[::-1]}.values())[
         ::-1
     ]
@@ -280,27 +275,26 @@ def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
         note = (
             f"{path}: {n_lines - len(objects)} of {n_lines} answers repeat earlier ones: left out"
         )
-        warnings.warn(note, Note, 3)
+        warnings.warn(note, Note, 4)
     content = objects[0][1]
+    is_ours = "record" in content or {"mode", "relevant_author"} <= set(content)
+    if not paths and is_ours:
+        return answer_table(path, objects)
     name = "--map"
-    is_trec = not paths and (_is_list_of_sentences(content) or "references" in content)
+    is_trec = not paths and (_has_sentences(content) or "references" in content)
     if not paths and not is_trec:
         name, paths = _paths_of(objects)
         if not paths and "mode" in content:
-            return answer_table(path, objects)
+            return answer_table(path, objects)  # which says what is missing
         if not paths:
             formats = ", ".join(_presets())
             raise input_error(path, f"of TREC, {formats}, or read by --map", listed(content, 8), 1)
         places = ", ".join(places[0] for field, places in paths.items() if field != "is")
-        warnings.warn(f"{path}: read as {name} ({places})", Note, 3)
+        warnings.warn(f"{path}: read as {name} ({places})", Note, 4)
     rows = []
     for number, (line, content) in enumerate(objects, start=1):
         try:
-            row = (
-                _trec_row(content, number)
-                if not paths
-                else _mapped_row(content, paths, number, name)
-            )
+            row = _mapped_row(content, paths, number) if paths else _trec_row(content, number)
         except ValueError as error:
             wanted, found = error.args
             column = None if line else f"item {number}"
@@ -308,14 +302,18 @@ def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
         own = {f"log.{key}" if key in _OUR_COLUMNS else key: content[key] for key in content}
         rows.append(own | row)
     table = pd.DataFrame(rows)
-    if paths and not table["answer"].map(len).any():
-        line, content = objects[0]
-        wanted = f"a text as the answer at {' or '.join(paths['answer'])}, of {name}"
-        raise input_error(path, wanted, listed(content, 8), line, None if line else "item 1")
+    for field, column, what in (
+        ("answer", "answer", "a text as the answer"),
+        ("documents", "shown", "a list of documents"),
+    ):
+        if paths and not table[column].map(len).any():
+            line, content = objects[0]
+            wanted = f"{what} at {' or '.join(paths[field])}, of {name}"
+            raise input_error(path, wanted, listed(content, 8), line, None if line else "item 1")
     return table.assign(documents=table["shown"].map(len))
 
 
-def _is_list_of_sentences(content: Mapping[str, Any]) -> bool:
+def _has_sentences(content: Mapping[str, Any]) -> bool:
     return isinstance(_first_at(content, ("answer", "responses"), list), list)
 
 
