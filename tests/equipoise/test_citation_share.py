@@ -222,6 +222,9 @@ ADDRESSES = {"wiki.org/rain_(film)": 1, "news.org/2024/05/b": 2}
         ("So [1](https://news.org/2024/05/b).", ("So [2].", "bracket")),  # their own numbers
         ("So [^1].\n\n[^1]: https://news.org/2024/05/b", ("So [2].\n\n", "footnote")),
         ("So [2].\n[2] [Rain](https://wiki.org/rain_(film))", ("So [1].\n", "bracket")),
+        ("So [1].\n1. https://news.org/2024/05/b", ("So [2].\n", "bracket")),
+        ("So [[1]](https://news.org/2024/05/b).", ("So [2].", "bracket")),
+        ("1. Rain https://wiki.org/rain_(film)", ("[1]", "link")),
         ("Sources:\n[1] https://news.org/2024/05/b", ("Sources:\n[2]", "bracket")),
         ("See https://news.org/2024/05/c [1].", ("See https://news.org/2024/05/c [1].", "bracket")),
         ("So [1](https://other.org).", ("So [1000000000].", "")),

@@ -248,7 +248,7 @@ def test_a_document_without_a_source_is_counted(tmp_path: Path) -> None:
     rows[0]["context"][0]["metadata"] = {}
     path.write_text(json.dumps(rows))
     result = called("score", "citations", path)
-    assert "1 of 48 documents shown have no source: (no source)" in result.stderr
+    assert "1 of 48 documents shown have no source" in result.stderr
     assert set(table_of(result.stdout)["attribute"]) == set(SITES)
     assert "n = 12, 97% read" in result.stderr
     none = called("score", "citations", path, "--source-key", "colour")
@@ -384,8 +384,26 @@ def test_links_to_documents_are_citations(tmp_path: Path) -> None:
         row["answer"] = re.sub(r"\[(\d)\]", link, row["answer"])
     path.write_text(lines_of(rows))
     assert last_lines(path) == expected
+    # A document of a site without a page is cited by any page of it.
+    for row in rows:
+        for document in row["context"]:
+            document["metadata"]["source"] = document["metadata"]["source"].split("/")[2]
+    path.write_text(lines_of(rows))
+    assert "100% read" in last_lines(path)[0]
     refused = called("score", "citations", path, "--citations", r"https?://\S+")
     assert (refused.exit_code, "captures numbers only" in refused.stderr) == (2, True)
+
+
+def test_files_of_two_formats_are_scored_together(tmp_path: Path) -> None:
+    path = written(tmp_path, of_langchain)
+    rows = [{**of_ours(log), "question": f"other {log['question']}"} for log in logs()]
+    (tmp_path / "ours.jsonl").write_text(lines_of(rows))
+    lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
+    (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
+    words = ["--sources", tmp_path / "sources.csv"]
+    found = last_lines(path, tmp_path / "ours.jsonl", *words)
+    assert found[0].startswith("wiki.example: 75.0% of the citations, 50.0% of the retrieved")
+    assert "n = 24, 100% read" in found[0]
 
 
 def test_a_source_has_one_spelling(tmp_path: Path) -> None:

@@ -719,7 +719,7 @@ def attribution_rows(
     scored = pd.concat([scored for scored, _ in parts], ignore_index=True)
     draws: Any = {"level": level, "resamples": resamples, "seed": seed}
     bias = bias_table(scored, by, favoured=favoured, **draws)
-    seen = judge([*_citations_seen(scored, by), *_modes_seen(bias)])
+    seen = judge([*_citations_seen(scored, by, run), *_modes_seen(bias)])
     modes = set(scored["mode"])
     for _, mode, against in (_OF_TWO_AUTHORS[-1], _OF_ONE_AUTHOR[-1]):
         if {mode, against} <= modes and not (bias["quantity"] == "CAB").any():
@@ -763,12 +763,12 @@ def _read_in_both(cites: pd.DataFrame, bias: pd.DataFrame, keys: list[str]) -> l
     return shares
 
 
-def _citations_seen(scored: pd.DataFrame, by: Sequence[str]) -> list[Seen]:
+def _citations_seen(scored: pd.DataFrame, by: Sequence[str], run: str) -> list[Seen]:
     """Count, for each group, the answers that cite a document that was shown."""
     seen = []
     for name, answers in scored.groupby(list(by), sort=False) if by else [((), scored)]:
         cites = answers["cited"] > 0
-        place = " ".join(map(str, name)) or "the answers"
+        place = " ".join(map(str, name)) or run or "the answers"
         needed = "a citation of a document shown"
         without = first(answers.loc[~cites, "question"])
         seen.append(Seen(place, "answers", needed, int(cites.sum()), len(answers), without))

@@ -179,9 +179,11 @@ _AMBIGUOUS = ("superscript", "paren")  # they also mark powers and enumerations
 _LEAST_AMBIGUOUS = 0.1
 
 _ADDRESS = r"https?://(?:[^\s()<>\[\]\"|]++|\([^\s()<>]*+\))++"
-_LINK = re.compile(rf'\[[^\[\]]*+\]\(\s*+<?({_ADDRESS})>?(?:\s++"[^"]*+")?\s*+\)|({_ADDRESS})')
+_LINK = re.compile(
+    rf'\[(?:\[[^\[\]]*+\]|[^\[\]])*+\]\(\s*+<?({_ADDRESS})>?(?:\s++"[^"]*+")?\s*+\)|({_ADDRESS})'
+)
 _DEFINITION = re.compile(
-    rf"(?m)^[ ]{{0,3}}(?:[-*][ ]+)?\[\^?([0-9]{{1,3}})\]:?[ ]*"
+    r"(?m)^[-*> ]{0,6}(?:\[\^?([0-9]{1,3})\]:?|([0-9]{1,3})[.):])\*{0,2}[ ]*"
     rf"(?:\[[^\[\]\n]{{0,200}}\]\(|[^\[\]\n]{{0,200}}?)<?({_ADDRESS})[)>. ]*$"
 )
 _DEFINED = re.compile(rf"\[\^?({_LIST})\](?!:)")
@@ -225,11 +227,14 @@ def plain_address(address: str) -> str:
 def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
     """Mark links to documents by their numbers, and the numbers that a list of links defines.
 
-    A number that links to anything else cites a document that was not retrieved.
+    A link to any page of ``//host`` is one to its document. A number that links to anything else
+    cites a document that was not retrieved.
     """
 
     def number(address: str) -> int:
-        return addresses.get(plain_address(address.rstrip(_END)), LARGEST_NUMBER)
+        address = plain_address(address.rstrip(_END))
+        of_host = addresses.get(f"//{host_of(address)}", LARGEST_NUMBER)
+        return addresses.get(address, of_host)
 
     def marked(numbers: object) -> str:
         return f"\x02{numbers}\x03"
@@ -237,11 +242,12 @@ def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
     def linked(link: re.Match[str]) -> str:
         address = link[1] or link[2].rstrip(_END)
         document = number(address)
-        if document == LARGEST_NUMBER and not _CITED.match(link[0]):
+        if document == LARGEST_NUMBER and not _CITED.search(link[0]):
             return link[0]
         return marked(document) + ("" if link[1] else link[2][len(address) :])
 
-    defined = {int(line[1]): number(line[2]) for line in _DEFINITION.finditer(text)}
+    lines = _DEFINITION.finditer(text)
+    defined = {int(line[1] or line[2]): number(line[3]) for line in lines}
     if defined:
         body = _DEFINITION.sub("", text)
 
@@ -467,7 +473,7 @@ def citation_share(
     for key, group in groups:
         labels = dict(zip(by, key, strict=True))
         cites = (reasons[group.index] == "").to_numpy()
-        place = " ".join(map(str, key)) or "the answers"
+        place = " ".join(map(str, key)) or run or "the answers"
         needed = "a citation of a document shown"
         without = first(group["question"].to_numpy()[~cites])
         coverages.append(Seen(place, "answers", needed, int(cites.sum()), len(group), without))
@@ -477,12 +483,12 @@ def citation_share(
         )
         cells = pd.MultiIndex.from_product([names, list(values)], names=["attribute", "measure"])
         each = pd.DataFrame(stacked.reshape(len(group), -1), group["question"], cells)
-        # A question counts once, with the mean of its answers. Sorted, for the bootstrap.
-        questions = each.groupby(level=0, sort=True).mean()
-        long = questions.rename_axis("topic").stack([0, 1], future_stack=True)  # noqa: PD013
-        rows = long.dropna().rename("value").reset_index()
+        questions = _questions_once(each)
+        axes = [questions.index, names, list(values)]
+        index = pd.MultiIndex.from_product(axes, names=["topic", "attribute", "measure"])
+        rows = pd.Series(questions.to_numpy().ravel(), index, name="value").dropna().reset_index()
         by_question.append(rows.assign(count=1, left_out=0, read=1.0, **labels))
-        samples = [questions[cell].dropna().to_numpy() for cell in cells]
+        samples = [cell[~np.isnan(cell)] for cell in questions.to_numpy().T]
         table = cells.to_frame(index=False).assign(topic="", **labels)
         table["value"] = [sample.mean() if len(sample) else np.nan for sample in samples]
         table["count"] = list(map(len, samples))
@@ -504,6 +510,13 @@ def citation_share(
         reasons != ""
     ].value_counts().to_dict()
     return table
+
+
+def _questions_once(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per question, the mean of its answers; sorted, for the bootstrap."""
+    if answers.index.is_unique:
+        return answers.sort_index()
+    return answers.groupby(level=0, sort=True).mean()
 
 
 def _shares(answers: pd.DataFrame, style: str) -> tuple[pd.Index, dict[str, Floats], pd.Series]:

@@ -168,13 +168,19 @@ def _documents(content: dict[str, Any], paths: Paths) -> list[dict[str, Any]] | 
     return documents
 
 
+def _pages(document: Mapping[str, Any]) -> list[str]:
+    """Return the web addresses of a document that are of a page, not of a host alone."""
+    texts = [value.strip() for value in document.values() if isinstance(value, str)]
+    pages = [plain_address(text) for text in texts if re.fullmatch(r"https?://\S+", text)]
+    return [page for page in pages if "/" in page]
+
+
 def _addresses(documents: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Return the numbers of documents by their web addresses; of a page in parts, the first."""
     numbers: dict[str, int] = {}
     for number, document in enumerate(documents, start=1):
-        for value in document.values():
-            if isinstance(value, str) and re.fullmatch(r"https?://\S+", value.strip()):
-                numbers.setdefault(plain_address(value), number)
+        for page in _pages(document):
+            numbers.setdefault(page, number)
     return numbers
 
 
@@ -366,6 +372,36 @@ def _read_files(
     return tables
 
 
+def _together(tables: Sequence[pd.DataFrame], judgements: pd.DataFrame | None) -> pd.DataFrame:
+    """Return the answers of several files, of which one may have what another has not."""
+    answers = pd.concat(tables, ignore_index=True)
+    empty_of: dict[str, Any] = {"addresses": {}, "relevant": (), "document_fields": []}
+    for name, empty in empty_of.items():
+        if name in answers.columns:
+            is_there = answers[name].map(lambda value: isinstance(value, (dict, tuple, list)))
+            answers[name] = answers[name].where(is_there, [empty] * len(answers))
+    return _with_questions(answers, judgements)
+
+
+def _with_hosts(answers: pd.DataFrame) -> pd.DataFrame:
+    """Add ``//host`` to the addresses, for a document that has no page and whose source is a host.
+
+    A link to any page of the host is then one to the document.
+    """
+    if "document_fields" not in answers.columns:
+        return answers
+    addresses = []
+    for documents, sources, numbers in zip(
+        answers["document_fields"], answers["sources"], answers["addresses"], strict=True
+    ):
+        hosts: dict[str, int] = {}
+        for number, (document, source) in enumerate(zip(documents, sources, strict=False), start=1):
+            if _HOST.fullmatch(source) and not _pages(document):
+                hosts.setdefault(f"//{source}", number)
+        addresses.append(hosts | numbers)
+    return answers.assign(addresses=addresses)
+
+
 def with_keys(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Return the answers with a text in the column of each key, a path into a line of the log."""
     columns = table.columns
@@ -429,7 +465,7 @@ def read_answer_files(
                 gold=[()] * len(table),
             )
         tables.append(table)
-    return _with_questions(pd.concat(tables, ignore_index=True), judgements)
+    return _together(tables, judgements)
 
 
 def _source(value: Any) -> str:
@@ -503,7 +539,7 @@ def read_answers_with_sources(
                 for ids in table["shown"]
             ]
         tables.append(table)
-    answers = _with_questions(pd.concat(tables, ignore_index=True), judgements)
+    answers = _with_hosts(_together(tables, judgements))
     answers = with_keys(answers.assign(sources=_spelled_alike(answers["sources"])), by)
     _check_relevance(answers, qrels, fields)
     every = [source for row in answers["sources"] for source in row]
@@ -515,7 +551,7 @@ def read_answers_with_sources(
             " --source-key that they have"
         )
     if n_without:
-        note = f"{n_without:,} of {len(every):,} documents shown have no source: {NO_SOURCE}"
+        note = f"{n_without:,} of {len(every):,} documents shown have no source"
         warnings.warn(note, Note, 2)
     return answers
 
