@@ -406,6 +406,18 @@ def test_files_of_two_formats_are_scored_together(tmp_path: Path) -> None:
     assert "n = 24, 100% read" in found[0]
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"references": 1.5}, {"answer": [{"text": "So", "citations": 3.0}]}],
+)
+def test_a_wrong_line_of_trec_is_one_sentence(wrong: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(lines_of([of_trec(log) | wrong for log in logs()]))
+    (tmp_path / "sources.csv").write_text("document,source\nd1,a\n")
+    refused = called("score", "citations", path, "--sources", tmp_path / "sources.csv")
+    assert (refused.exit_code, "line 1: must be a list of" in refused.stderr) == (2, True)
+
+
 def test_a_source_has_one_spelling(tmp_path: Path) -> None:
     spellings = ["https://news.org/1", "HTTP://WWW.News.org:80/1", "news.org.", "News.ORG:443"]
     context = [{"page_content": "x", "metadata": {"source": name}} for name in spellings]

@@ -218,8 +218,11 @@ def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
     """Return question, text with its citations in brackets, and the ids of what it may cite."""
     sentences = _first_at(content, ("answer", "responses"), list) or []
     references = content.get("references") or []
+    if not isinstance(references, list):
+        raise ValueError("a list of ids as references", shown(references))
     for sentence in sentences:
-        if not isinstance(sentence, dict) or not isinstance(sentence.get("text"), str):
+        is_good = isinstance(sentence, dict) and isinstance(sentence.get("text"), str)
+        if not is_good or not isinstance(sentence.get("citations") or [], list):
             raise ValueError("a list of objects with text and citations as answer", shown(sentence))
         if not content.get("references"):
             cited = sentence.get("citations") or []
@@ -531,6 +534,7 @@ def read_answers_with_sources(
     for path, table in _read_files(files, fields, judgements):
         if "shown" not in table.columns:
             raise ValueError(f"{path} must have the ids of the documents of each answer as shown")
+        table["shown"] = table["shown"].map(lambda ids: ids if isinstance(ids, tuple) else ())
         if sources is None:
             table["sources"] = _sources_of(table, source_key, path)
         else:
