@@ -175,6 +175,21 @@ def test_qrels_judge_what_a_framework_does_not(tmp_path: Path) -> None:
     assert "does not say which documents are relevant: give --qrels" in refused.stderr
 
 
+def test_what_qrels_do_not_judge_counts_as_not_read(tmp_path: Path) -> None:
+    lines = [f"question_{place}? 0 d{place}-0 1\n" for place in range(10)]
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    path = written(tmp_path, of_langchain)
+    words = [path, f"CF-informed={path}", "--qrels", tmp_path / "qrels.txt"]
+    words = [f"Informed={path}", *words[1:], "--authors", "Human", "LLM"]
+    result = called("score", "attribution", *words)
+    assert result.exit_code == 0, result.output
+    assert "n = 10, 83% read: no verdict, less than 90% was read" in result.stderr
+    rows = table_of(result.stdout).set_index(["mode", "measure"])
+    columns = ["value", "count", "left_out"]
+    precision = rows.loc[("Informed", "precision"), columns]
+    assert precision.tolist() == pytest.approx([0.35, 10, 2])
+
+
 def test_a_folder_of_a_framework_is_scored_file_by_file(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()

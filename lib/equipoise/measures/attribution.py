@@ -650,8 +650,10 @@ def score_attribution(
 ) -> pd.DataFrame:
     r"""Score the quality of each mode, CAS, CAB and attribution confidence, one row each.
 
-    ``by``: further columns to group by, such as the model. ``run``: name of the answers. Returns
-    ``run``, an empty ``topic`` (every row is a mean or a total over questions), by,
+    ``answers``: as those of `score_answers`, with ``mode, relevant_author, nonrelevant_author``;
+    optional: ``not_read``, true for answers that are counted but not scored. ``by``: further
+    columns to group by, such as the model. ``run``: name of the answers. Returns ``run``, an
+    empty ``topic`` (every row is a mean or a total over questions), by,
     ``relevant_author, nonrelevant_author, mode, against, measure, value, low, high, t, p_t,
     p_permutation, count, left_out, read``. The measures of a mode: precision, recall, exact_match,
     cited, cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
@@ -691,6 +693,10 @@ def scored_answers(
         raise ValueError(f"by must have columns of other names than {listed(sorted(RESERVED), 40)}")
     keys = [*by, *AUTHORS_OF, "mode"]
     need_columns(answers, [*keys, "question", "answer"])
+    without_scores = answers.iloc[:0]
+    if "not_read" in answers.columns:
+        is_left_out = answers["not_read"].astype("bool")
+        without_scores, answers = answers[is_left_out], answers[~is_left_out]
     addresses = answers["addresses"].tolist() if "addresses" in answers.columns else None
     texts, styles = in_brackets(
         answers["answer"].tolist(), citation_style, _numbers_of_documents(answers), addresses
@@ -698,10 +704,15 @@ def scored_answers(
     if citation_style == "auto":
         note_styles(styles)
     scored = score_answers(answers.assign(answer=texts), out_of_range=out_of_range)
+    if len(without_scores):
+        # What was not read has no scores, and counts in what was asked.
+        scored = pd.concat([scored, without_scores[[*keys, "question"]]], ignore_index=True)
+        scored = scored.fillna(dict.fromkeys(TOTALS, 0)).astype(dict.fromkeys(TOTALS, "int64"))
     scored = _each_answer_once(scored, by, (*MEANS, *TOTALS))
     cited = pd.DataFrame(columns=[*keys, "relevant", "probability"])
     if "citations" in answers.columns and answers["citations"].notna().any():
-        cited = citation_rows(answers.assign(mode=scored["mode"]))[list(cited.columns)]
+        modes = answers["mode"].map(mode_name)
+        cited = citation_rows(answers.assign(mode=modes))[list(cited.columns)]
     return scored[[*keys, "question", *MEANS, *TOTALS]], cited
 
 
@@ -798,7 +809,8 @@ def _quality_rows(scored: pd.DataFrame, by: Sequence[str], **draws: Any) -> pd.D
         [*keys, "answers", "with_gold"], [*MEANS, *TOTALS], "measure", ignore_index=False
     )
     rows = rows.sort_index(kind="stable")  # the measures of a mode next to each other
-    count = rows["with_gold"].where(rows["measure"] == "exact_match", rows["answers"])
+    n_scored = rows[keys].join(scored.groupby(keys)["precision"].count(), on=keys)["precision"]
+    count = rows["with_gold"].where(rows["measure"] == "exact_match", n_scored)
     rows = rows.assign(count=count, left_out=rows["answers"] - count)
     # In order of questions: the bootstrap resamples positions, and the rows may come in any order.
     values = {}

@@ -436,8 +436,8 @@ def read_answer_files(
     ``files``: paths; a name before it (``gpt=log.jsonl``) is the ``run`` of its answers, and that
     of a mode (``Informed=run.jsonl``), for a file of another format than ours, their mode, else
     Vanilla. ``authors``: of the relevant and of the other documents, for such files. ``fields``: of
-    `read_fields`, for files of no known format. Answers without a text or without a relevant
-    document that was shown are left out, and notes say how many.
+    `read_fields`, for files of no known format. In column ``not_read`` are answers without a text
+    or without a relevant document that was shown; notes say how many.
     """
     if any(_name_and_path(name)[1] == "CF-informed" for name in files) and not all(authors):
         raise ValueError("CAB needs --authors, those of the relevant and of the other documents")
@@ -460,8 +460,8 @@ def read_answer_files(
                     ids = listed(table["shown"].iloc[0][:3])
                     raise ValueError(f"{path}: {message}; it has documents {ids}")
                 warnings.warn(f"{message}: left out", Note, 2)
-            table = table[has_some & has_text].drop(columns="document_fields", errors="ignore")
             table = table.assign(
+                not_read=~(has_some & has_text),
                 citations=None,
                 relevant_author=authors[0] or "unnamed",
                 nonrelevant_author=authors[1] or "unnamed",
