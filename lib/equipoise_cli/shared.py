@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,16 @@ def show_seen(*tables: Any) -> None:
     seen = [count for table in tables for count in table.attrs.pop("seen")]
     for line in summaries(seen):
         click.echo(f"seen: {plain(line)}", err=True)
+
+
+def show_not_read(*tables: Any) -> None:
+    """Show on standard error how many answers do not count, and why."""
+    counts = Counter[str]()
+    for table in tables:
+        counts.update(table.attrs.pop("not_read"))
+    n_answers = counts.pop("answers")
+    for reason, count in counts.most_common():
+        click.echo(f"not read: {count:,} of {n_answers:,} answers: {reason}", err=True)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -149,23 +149,33 @@ def verdict(
     level: float,
     outcomes: tuple[str, str],
     unit: str = "points",
+    *,
+    least_read: float = 0.9,
 ) -> str:
-    """Return the sentence on a difference: its interval decides, or the units that would.
+    """Return the sentence on a difference: its verdict, or the required sample size.
 
-    ``row``: ``value, low, high, count``. ``outcomes``: where the interval is above 0, and below.
+    ``row``: ``value, low, high, count, read``. ``outcomes``: where the interval is above 0, and
+    below. There is no verdict where the share that was read is less than ``least_read``.
     """
     # 0.0 is added so that no number reads -0.0
     value, low, high = (100 * row[name] + 0.0 for name in ("value", "low", "high"))
     interval = f" [{low:.1f}, {high:.1f}]" if low <= high else ""
-    sentence = f"{value:+.1f} {unit}{interval}, n = {row['count']}: "
+    number, interval = (text.replace("-", "\u2212") for text in (f"{value:+.1f}", interval))
+    # Rounded down: 89.6% is less than 90%.
+    percent = math.floor(100 * row["read"] + 1e-9)
+    sentence = f"{number} {unit}{interval}, n = {row['count']}, {percent}% read: "
+    if row["read"] < least_read:
+        return f"{sentence}no verdict, less than {100 * least_read:g}% was read"
     if low > 0:
         return sentence + outcomes[0]
     if high < 0:
         return sentence + outcomes[1]
     if not low < high:
-        return f"{sentence}undecided; one question, or equal scores, do not tell how many it takes"
+        return (
+            f"{sentence}inconclusive; one question, or equal scores, give no required sample size"
+        )
     needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
     return (
-        f"{sentence}undecided; 80 % power for {100 * difference:g} points needs"
+        f"{sentence}inconclusive; 80% power for {100 * difference:g} points needs"
         f" n = {max(needed, 2):,}"
     )
