@@ -14,7 +14,16 @@ from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, Kind, refuse_outputs
 from equipoise_cli.shared import FILE, FORCE, TARGET, print_text, samples
-from equipoise_cli.tables import FORMATS, Marked, Table, axes, check_figure, drawn, together
+from equipoise_cli.tables import (
+    FORMATS,
+    Marked,
+    Table,
+    axes,
+    check_figure,
+    drawn,
+    p_value,
+    together,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -331,14 +340,14 @@ def _pair_cells(comparison: Comparison, level: float) -> pd.DataFrame:
     for place, run in enumerate(differences.index):
         row: dict[str, Any] = {"": names[place], "run": run}
         for other_place, other in enumerate(differences.index):
-            p = p_values.loc[run, other]
+            difference, p = differences.loc[run, other], p_values.loc[run, other]
             text, is_significant = "", False
             # A comparison with a baseline alone leaves most pairs without one.
-            if place < other_place and pd.notna(p):
-                text = f"{differences.loc[run, other]:+.4f}"
+            if place < other_place and pd.notna(difference):
+                text = f"{difference:+.4f}"
                 is_significant = bool(p <= significance(level))
-            elif place > other_place and pd.notna(p):
-                text = f"{p:.4f}" if p >= 0.00005 else "< 0.0001"
+            elif place > other_place and pd.notna(difference):
+                text = p_value(p)
             row[names[other_place]] = Marked(text, best=is_significant)
         rows.append(row)
     return pd.DataFrame(rows)
