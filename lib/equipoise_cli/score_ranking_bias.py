@@ -21,6 +21,7 @@ from equipoise_cli.shared import (
     samples,
     show_seen,
     takes_output,
+    takes_runs,
     write,
 )
 
@@ -44,9 +45,7 @@ ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
     epilog=samples("--run", "--documents", "--terms"),
 )
 @INTERVALS
-@click.option(
-    "--run", "runs", multiple=True, required=True, type=FILE, help="A run, or a folder; repeat it."
-)
+@takes_runs
 @click.option(
     "--documents",
     required=True,
