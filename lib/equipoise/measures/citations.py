@@ -285,7 +285,8 @@ def citation_share(
         )
     if answers.empty or not answers["sources"].map(len).all():
         raise ValueError("sources must have at least one document for each answer")
-    answers = answers.reset_index(drop=True)
+    # In order of questions: the bootstrap resamples places, and the rows may come in any order.
+    answers = answers.sort_values("question", kind="stable", ignore_index=True)
     names, values = _shares(answers, in_brackets(answers["answer"].tolist(), citation_style))
     if mean_intervals == "simultaneous":
         level = 1 - (1 - level) / len(names)
