@@ -308,6 +308,8 @@ def _columns_of_names(table: pd.DataFrame) -> list[str]:
     id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
     columns = []
     for column, values in table.items():
+        if pd.api.types.is_numeric_dtype(values):
+            continue
         # An empty cell is no name: it is missing, among names as among numbers.
         cells = values[values.notna() & (values.astype("str").str.strip() != "")]
         if column not in id_columns and pd.to_numeric(cells, errors="coerce").isna().any():
