@@ -108,7 +108,7 @@ def score_ranking_bias(
         if background != "own":
             options["background"] = read_run(background, order=None)
             needed_ids = pd.concat([needed_ids, options["background"]["document"]])
-        needed_ids = needed_ids.unique()
+        needed_ids = pd.Index(needed_ids.unique(), dtype="str")
     parts = document_files(documents) if Path(documents).is_dir() else [documents]
     with connect(cluster) as executor:
         tasks = [(str(part), groups.terms, tokens, needed_ids) for part in parts]
@@ -123,10 +123,11 @@ def score_ranking_bias(
 
 def _count_file(source: str, terms: Any, tokens: Any, documents: Any) -> Any:
     """Count the terms in a file of documents, of all or of those named."""
+    from equipoise.arrays import places
     from equipoise.loaders.documents import document_tables
     from equipoise.measures.ranking_bias import count_terms
 
     tables = document_tables(source)
     if documents is not None:
-        tables = (table[table["document"].isin(documents)] for table in tables)
+        tables = (table[places(table["document"], documents) >= 0] for table in tables)
     return count_terms(tables, terms, tokens=tokens)
