@@ -61,7 +61,7 @@ def read_memberships(
     return memberships, attributes
 
 
-def _score_run(file: Path, name: str, order: Any, arguments: dict[str, Any]) -> Any:
+def _score_run(file: Path, name: str, *, order: Any, arguments: dict[str, Any]) -> Any:
     """Score one run: a task, so that many runs need no more memory than one."""
     from equipoise.loaders.trec import read_run
     from equipoise.measures.gfr import gfr_table
@@ -164,9 +164,9 @@ def score_gfr(
     for attribute_set in attribute_sets.values():
         click.echo(plain(f"seen: {attribute_set}"), err=True)
     with_ends = ends_of_means(arguments)
-    tasks = [(file, name, order, arguments) for file, name in zip(files, names, strict=True)]
-    with connect(cluster) as executor:
-        tables = run_each(_score_run, tasks, executor, "run")
+    tasks = list(zip(files, names, strict=True))
+    with connect(cluster) as client:
+        tables = run_each(_score_run, tasks, client, "run", order=order, arguments=arguments)
     show_seen(*tables)
     scores = with_ends(pd.concat(tables, ignore_index=True))
     write({output: scores})

@@ -110,9 +110,10 @@ def score_ranking_bias(
             needed_ids = pd.concat([needed_ids, options["background"]["document"]])
         needed_ids = pd.Index(needed_ids.unique(), dtype="str")
     parts = document_files(documents) if Path(documents).is_dir() else [documents]
-    with connect(cluster) as executor:
-        tasks = [(str(part), groups.terms, tokens, needed_ids) for part in parts]
-        counts = ranking_bias.joined(run_each(_count_file, tasks, executor, "file"))
+    shared = {"terms": groups.terms, "tokens": tokens, "documents": needed_ids}
+    with connect(cluster) as client:
+        tasks = [(str(part),) for part in parts]
+        counts = ranking_bias.joined(run_each(_count_file, tasks, client, "file", **shared))
     with_ends = ends_of_means(options)
     scores = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
     show_seen(scores)
@@ -121,7 +122,7 @@ def score_ranking_bias(
     return scores
 
 
-def _count_file(source: str, terms: Any, tokens: Any, documents: Any) -> Any:
+def _count_file(source: str, *, terms: Any, tokens: Any, documents: Any) -> Any:
     """Count the terms in a file of documents, of all or of those named."""
     from equipoise.arrays import places
     from equipoise.loaders.documents import document_tables

@@ -283,12 +283,19 @@ def _is_present(present: ArrayLike | None, shape: tuple[int, ...]) -> Booleans:
     return is_present
 
 
+def _weights(present: ArrayLike | None, shape: tuple[int, ...], cutoffs: ArrayLike) -> Floats:
+    """Attention of each rank down to the deepest cut-off, shaped (..., ranks); 0 without document.
+
+    What is weighted is cut before: rankings may be far deeper than what is read.
+    """
+    depth = min(int(np.max(cutoffs)), shape[-1])
+    return attention_weights(depth) * _is_present(present, shape)[..., :depth]
+
+
 def _sums_at(per_rank: Floats, cutoffs: ArrayLike, axis: int = -1) -> Floats:
     """Sum over the ranks up to each cut-off; ranks beyond the end of the ranking add nothing."""
     last = np.minimum(np.asarray(cutoffs), per_rank.shape[axis]) - 1
-    deepest = int(last.max()) + 1
-    read = per_rank[..., :deepest] if axis == -1 else per_rank[..., :deepest, :]
-    return np.take(np.cumsum(read, axis=axis), last, axis=axis)
+    return np.take(np.cumsum(per_rank, axis=axis), last, axis=axis)
 
 
 # --- neutrality of documents ----------------------------------------------------------------------
@@ -340,11 +347,13 @@ def neutrality(
     if counts.min(initial=0.0) < 0:
         raise ValueError("magnitudes must be at least 0")
     shares = _target_shares(target, counts.shape[-1])
-    total = counts.sum(axis=-1)
     # One group after the other: sums along a short last axis are slow.
-    bias = np.zeros(total.shape)
+    total, bias = np.zeros((2, *counts.shape[:-1]))
+    for group in range(len(shares)):
+        total += counts[..., group]
+    divisor = np.where(total == 0, 1.0, total)  # 0 / 0 is 0
     for group, share in enumerate(shares):
-        bias += np.abs(ratio(counts[..., group], total, 0.0) - share)
+        bias += np.abs(counts[..., group] / divisor - share)
     return np.where(total <= threshold, 1.0, 1.0 - bias)
 
 
@@ -387,8 +396,8 @@ def fairr(neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | Non
     array([1. , 1.5])
     """
     omega = np.asarray(neutralities, dtype=np.float64)
-    weights = attention_weights(omega.shape[-1]) * _is_present(present, omega.shape)
-    return _sums_at(omega * weights, cutoffs)
+    weights = _weights(present, omega.shape, cutoffs)
+    return _sums_at(omega[..., : weights.shape[-1]] * weights, cutoffs)
 
 
 def ideal_fairr(
@@ -516,8 +525,8 @@ def awrf(
     if distance != "l1" and distance not in DIVERGENCES:
         raise ValueError(f"distance must be one of l1, {', '.join(DIVERGENCES)}, got {distance!r}")
     aligned = np.asarray(alignment, dtype=np.float64)
-    weights = attention_weights(aligned.shape[-2]) * _is_present(present, aligned.shape[:-1])
-    exposure = _sums_at(aligned * weights[..., np.newaxis], cutoffs, axis=-2)
+    weights = _weights(present, aligned.shape[:-1], cutoffs)[..., np.newaxis]
+    exposure = _sums_at(aligned[..., : weights.shape[-2], :] * weights, cutoffs, axis=-2)
     total = exposure.sum(axis=-1)
     achieved = ratio(exposure, total[..., np.newaxis], 0.0)
     shares = _target_shares(target, aligned.shape[-1])
@@ -568,7 +577,8 @@ def rbdf(
     array([0.    , 0.5307])
     """
     has_term = np.asarray(representative, dtype=np.bool_)
-    weights = attention_weights(has_term.shape[-1]) * _is_present(present, has_term.shape)
+    weights = _weights(present, has_term.shape, cutoffs)
+    has_term = has_term[..., : weights.shape[-1]]
     return ratio(_sums_at(weights * has_term, cutoffs), _sums_at(weights, cutoffs), 0.0)
 
 
@@ -589,9 +599,10 @@ def term_exposure(
         raise ValueError(
             f"lengths must have one value per rank, {occurrences.shape[:-1]}, got {sizes.shape}"
         )
-    attention = attention_weights(sizes.shape[-1]) * _is_present(present, sizes.shape)
-    weights = ratio(attention, sizes, 0.0)
-    return _sums_at(occurrences * weights[..., np.newaxis], cutoffs, axis=-2)
+    attention = _weights(present, sizes.shape, cutoffs)
+    depth = attention.shape[-1]
+    weights = ratio(attention, sizes[..., :depth], 0.0)[..., np.newaxis]
+    return _sums_at(occurrences[..., :depth, :] * weights, cutoffs, axis=-2)
 
 
 def max_ted(target: Shares | None = None, groups: int = 2) -> float:
@@ -617,8 +628,11 @@ def _divergences(
     gaps = np.abs(achieved - _target_shares(target, exposure.shape[-1])).sum(axis=-1)
     # Without any exposure Eq. 4.9 is 0 / 0: the list shows no bias.
     gaps = np.where(total == 0, 0.0, gaps)
-    representative = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
-    return gaps, gaps * rbdf(representative, cutoffs, present=present)
+    depth = int(np.max(cutoffs))
+    has_term = np.asarray(magnitudes)[..., :depth, :].sum(axis=-1) > 0
+    representative = has_term & (np.asarray(lengths)[..., :depth] > 0)
+    is_present = None if present is None else np.asarray(present)[..., :depth]
+    return gaps, gaps * rbdf(representative, cutoffs, present=is_present)
 
 
 def _mean_divergences(
