@@ -289,7 +289,8 @@ def _weights(present: ArrayLike | None, shape: tuple[int, ...], cutoffs: ArrayLi
     What is weighted is cut before: rankings may be far deeper than what is read.
     """
     depth = min(int(np.max(cutoffs)), shape[-1])
-    return attention_weights(depth) * _is_present(present, shape)[..., :depth]
+    attention = attention_weights(shape[-1])[:depth]
+    return attention * _is_present(present, shape)[..., :depth]
 
 
 def _sums_at(per_rank: Floats, cutoffs: ArrayLike, axis: int = -1) -> Floats:

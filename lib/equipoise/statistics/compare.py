@@ -43,7 +43,9 @@ def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFram
         raise ValueError(f"no scores of {listed(unknown)}; there are {listed(names, 40)}")
     if measures:
         scores = scores[scores["measure"].isin(measures)]
-    return scores.astype({"attribute": "str"}).fillna({"attribute": ""})
+    scores = scores.fillna({"attribute": "", "topic": ""})
+    # Ids as texts: a bootstrap samples sorted topics, whose order must not depend on their type.
+    return scores.astype({"attribute": "str", "topic": "str", "run": "str"})
 
 
 # --- one measure ----------------------------------------------------------------------------------

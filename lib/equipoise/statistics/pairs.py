@@ -68,10 +68,8 @@ def topic_by_run(
         raise ValueError(
             f"{int(repeated.sum())} pairs of system and unit are scored twice; the first is {cell}"
         )
-    wide = scores.pivot(index=unit, columns=run, values="value")  # noqa: PD010
-    # Sorted as texts: a bootstrap samples rows, and must not depend on whether ids are numbers.
-    wide = wide.sort_index(key=lambda ids: ids.map(str))
-    wide = wide.astype(np.float64).set_axis(wide.columns.map(str), axis=1).sort_index(axis=1)
+    wide = scores.pivot(index=unit, columns=run, values="value").sort_index().sort_index(axis=1)  # noqa: PD010
+    wide = wide.astype(np.float64).set_axis(wide.columns.map(str), axis=1)
     is_missing = ~np.isfinite(wide)
     if is_missing.to_numpy().any():
         complaints = []
