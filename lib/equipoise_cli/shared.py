@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,36 @@ def samples(*names: str) -> str:
 def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
     """Take a file to write a table to, and ``--force``."""
     return _OUTPUT(FORCE(command))
+
+
+def takes_runs(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Take ``--run``, and as runs too the further files that a shell makes of ``--run runs/*``."""
+
+    @functools.wraps(command)
+    def with_all_runs(
+        *args: Any, runs: Sequence[Path], more_runs: Sequence[Path], **options: Any
+    ) -> Any:
+        return command(*args, runs=(*runs, *more_runs), **options)
+
+    option = click.option(
+        "--run",
+        "runs",
+        multiple=True,
+        required=True,
+        type=FILE,
+        help="Run, or a folder of runs; repeatable; --run runs/* takes every file.",
+    )
+    more = click.argument("more_runs", nargs=-1, type=FILE, metavar="[RUN]...")
+    return option(more(with_all_runs))
+
+
+MISSING = click.option(
+    "--missing",
+    multiple=True,
+    default=("unknown",),
+    metavar="GROUP",
+    help="Name in a column of groups that means no membership, as an empty cell does; repeatable.",
+)
 
 
 def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:

@@ -850,7 +850,8 @@ def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.D
     values = {}
     for (*group, is_relevant), side_rows in cited.groupby([*keys, "relevant"]):
         name = "AC-relevant" if is_relevant else "AC-nonrelevant"
-        values[(*group, name)] = side_rows["probability"].dropna()
+        # Sorted, as citations have no ids: the bootstrap resamples places.
+        values[(*group, name)] = side_rows["probability"].dropna().sort_values()
     return rows.join(_intervals(values, keys, **draws), on=[*keys, "measure"])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from equipoise.arrays import Floats, Integers
+from equipoise.arrays import Floats, Integers, ratio
 
 _BATCH = 2**21  # numbers that resampling holds at once
 
@@ -128,6 +128,24 @@ def resampled(
         samples[number] = statistic(rng.integers(units, size=units))
     low, high = percentile_interval(samples, level)
     return estimate, min(low, estimate), max(high, estimate)
+
+
+def resampled_ratios(numerators: Floats, denominators: Floats, seed: int, resamples: int) -> Floats:
+    """Ratios of sums over units that are drawn with replacement, shaped (resamples, columns).
+
+    ``numerators, denominators``: shaped (units, columns). NaN where the denominator of a resample
+    is 0.
+    """
+    units = len(numerators)
+    rng = np.random.default_rng(seed)
+    ratios = []
+    for size in batches(resamples, units):
+        # How often each unit was drawn: a sum over a resample is a weighted one.
+        drawn = rng.integers(units, size=(size, units))
+        places = np.arange(size)[:, np.newaxis] * units + drawn
+        counts = np.bincount(places.ravel(), minlength=size * units).reshape(size, units)
+        ratios.append(ratio(counts @ numerators, counts @ denominators, np.nan))
+    return np.concatenate(ratios)
 
 
 def units_to_decide(
