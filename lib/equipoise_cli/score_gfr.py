@@ -162,7 +162,7 @@ def score_gfr(
             f"every attribute set needs a --membership of its NAME, got none for {without[0]}"
         )
     for attribute_set in attribute_sets.values():
-        click.echo(plain(f"seen: {attribute_set}"), err=True)
+        click.echo(plain(f"groups: {attribute_set}"), err=True)
     with_ends = ends_of_means(arguments)
     tasks = list(zip(files, names, strict=True))
     with connect(cluster) as client:

@@ -209,7 +209,7 @@ def show_seen(*tables: Any) -> None:
 
     seen = [count for table in tables for count in table.attrs.pop("seen")]
     for line in summaries(seen):
-        click.echo(f"seen: {plain(line)}", err=True)
+        click.echo(f"coverage: {plain(line)}", err=True)
 
 
 def show_not_read(*tables: Any) -> None:

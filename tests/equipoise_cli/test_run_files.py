@@ -102,7 +102,7 @@ def test_unknown_and_empty_groups_are_missing(track: Path) -> None:
     given = ["--run", track / "runs", "--qrels", track / "qrels.txt"]
     given += ["--membership", track / "people.csv", "-o", track / "out.csv"]
     default = called("score", "gfr", *given)
-    assert "seen: stage, nominal, target PhD 0.5, Prof 0.5\n" in default.stderr
+    assert "groups: stage, nominal, target PhD 0.5, Prof 0.5\n" in default.stderr
     assert f"({2 * TOPICS} 'unknown', {TOPICS} '')" in default.stderr
     kept = called("score", "gfr", *given, "--missing", "n/a")
     assert "target PhD 0.333, Prof 0.333, unknown 0.333" in kept.stderr
