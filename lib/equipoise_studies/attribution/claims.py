@@ -153,6 +153,15 @@ def scored_as_stated(
     return parts(agrees.astype(float))
 
 
+def as_words(evidence: Evidence) -> str:
+    """Write an estimate in points with its interval, or why there is none."""
+    if evidence.low is None:
+        return evidence.reason
+    numbers = (evidence.estimate, evidence.low, evidence.high)
+    estimate, low, high = (f"{value:+.1f}".replace("-", "−") for value in numbers)
+    return f"{estimate} [{low}, {high}]"
+
+
 # --- intervals over questions ---------------------------------------------------------------------
 
 
