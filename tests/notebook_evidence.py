@@ -1,4 +1,4 @@
-"""The evidence that notebooks bring for their claims: committed, or run again without a kernel."""
+"""The evidence of notebooks on their claims: committed, or run again without a kernel."""
 
 import json
 import runpy
@@ -6,27 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import pandas as pd
 import pytest
 
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence, stated, verdict
+from equipoise_compendium.claims import ERROR, Criterion, Evidence, stated
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
+
+ByPart = dict[str, dict[str, Evidence]]
+"""Evidence on a claim, by collection and part; a claim about one number has the part ``""``."""
 
 
 def evidence_of(
     notebook: str, folder: Path, parameters: str = "", until: str = ""
-) -> tuple[dict[str, Evidence], dict[str, Any]]:
+) -> tuple[dict[str, ByPart], dict[str, Any]]:
     """Evidence by claim (``paper/claim``), and the names that the notebook leaves behind.
 
     ``parameters``: assignments after those of the notebook's own parameters. ``until``: what stands
     in the last cell that is run.
     """
-    evidence: dict[str, Evidence] = {}
+    evidence: dict[str, ByPart] = {}
 
-    def claimed(_: Report, name: str, of_claim: Evidence, _data: str = "") -> None:
-        evidence[name] = of_claim
+    def claimed(_: Report, name: str, given: dict[str, Evidence | dict[str, Evidence]]) -> None:
+        evidence[name] = {}
+        for collection, parts in given.items():
+            evidence[name][collection] = {"": parts} if isinstance(parts, Evidence) else parts
 
     book = json.loads((project.root() / "notebooks" / f"{notebook}.ipynb").read_text("utf-8"))
     cells = []
@@ -48,17 +52,23 @@ def evidence_of(
     return evidence, names
 
 
-def committed_evidence(notebook: str) -> dict[str, Evidence]:
-    """Evidence with an interval, by claim, as the report of a notebook has it.
+def committed_evidence(notebook: str) -> dict[str, ByPart]:
+    """Evidence by claim (``paper/claim``), as the manifest of a report has it.
 
-    Other tests hold that a run of the notebook gives what is committed.
+    Other tests compare it with a run of the notebook.
     """
-    claims = pd.read_csv(project.root() / "reports" / "claims.csv")
-    with_interval = claims[(claims["notebook"] == notebook) & claims["low"].notna()]
-    evidence = {}
-    for row in with_interval.to_dict("records"):
-        name = f"{row['paper']}/{row['name']}"
-        evidence[name] = Evidence(row["evidence"], row["estimate"], row["low"], row["high"])
+    path = project.root() / "reports" / notebook / "manifest.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    evidence: dict[str, ByPart] = {}
+    for record in [*manifest["artefacts"], *manifest["beyond"]]:
+        paper = record["artefact"].partition("/")[0]
+        for claim in record["claims"]:
+            by_collection: ByPart = {}
+            for collection, parts in claim["evidence"].items():
+                by_collection[collection] = {
+                    part.pop("part"): Evidence(**part) for part in map(dict, parts)
+                }
+            evidence[f"{paper}/{claim['name']}"] = by_collection
     return evidence
 
 
@@ -71,7 +81,10 @@ def alike(evidence: Evidence, estimate: float, ends: tuple[float, float]) -> Non
     assert ends == pytest.approx((evidence.low, evidence.high), abs=0.15 * width)
 
 
-def verdict_of(name: str, evidence: Evidence) -> str:
-    """What evidence says of a claim such as ``gfrc/recovery``."""
+def result_of(name: str, evidence: Evidence) -> str:
+    """What one number says of a claim such as ``gfrc/recovery``, before Holm's correction."""
     paper, _, claim = name.partition("/")
-    return verdict(evidence, str(stated(paper).loc[claim, "contradicted_if"]))
+    support, against = Criterion.parse(stated(paper).loc[claim, "criterion"]).tails(evidence)
+    if 2 * min(support, against) > ERROR:
+        return "imprecise"
+    return "supports" if support < against else "contradicts"

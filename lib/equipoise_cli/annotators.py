@@ -10,16 +10,26 @@ from typing import Any
 import click
 
 from equipoise_cli.outputs import DRAWING, NUGGETS, SCORES, refuse_outputs
-from equipoise_cli.shared import FILE, TARGET, takes_output, write
+from equipoise_cli.shared import FILE, TARGET, named, takes_output, write
 
 _ATTRIBUTES = click.option("--attributes", required=True, type=FILE, help="Attribute sets, YAML.")
 _LABELS = click.option(
     "--labels", type=FILE, help="Meaning of labels of an export, CSV: label,level,entity,SET,..."
 )
+_KEYS = click.option(
+    "--map",
+    "keys",
+    multiple=True,
+    metavar="run=KEY",
+    help="Key of the tasks of an export that has the run, or the topic.  [run, topic]",
+)
 
 
 def _read(
-    files: tuple[Path, ...], sets: Mapping[str, Any], labels: Path | None
+    files: tuple[Path, ...],
+    sets: Mapping[str, Any],
+    labels: Path | None,
+    keys: tuple[str, ...],
 ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Read files of any form: frames of nuggets and of turns, by annotator.
 
@@ -38,12 +48,23 @@ def _read(
         if "label" not in meanings or unknown:
             expected = ", ".join(["label", "level", "entity", *sets])
             raise click.UsageError(f"{labels}: columns must be label and some of {expected}")
+    given = named(filter(None, ",".join(keys).split(",")), "--map")
+    key_of = {"run": "run", "topic": "topic"} | given
+    if set(key_of) != {"run", "topic"}:
+        raise click.UsageError("--map must be run=KEY, topic=KEY or both, with a comma")
     nuggets: dict[str, list[Any]] = {}
     turns: dict[str, list[Any]] = {}
     for file in files:
         text = read_text(file)
         if text.lstrip().startswith(("{", "[")):
-            for name, (frame, boundaries) in parse_export(text, file, sets, meanings).items():
+            export, missing = parse_export(text, file, sets, meanings, key_of)
+            if missing:
+                click.echo(
+                    f"{file}: no task has the key {' or '.join(missing)}; the run is the name of "
+                    "the file, the topic is the id of the task (--map run=KEY,topic=KEY)",
+                    err=True,
+                )
+            for name, (frame, boundaries) in export.items():
                 nuggets.setdefault(name, []).append(frame)
                 turns.setdefault(name, []).append(boundaries)
         elif text.lstrip().startswith("#####"):
@@ -60,6 +81,7 @@ def _read(
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @_ATTRIBUTES
 @_LABELS
+@_KEYS
 @click.option("--annotator", help="Annotator to take from an export that has several.")
 @click.option("--figure", type=TARGET, help="Figure of the conversations, .svg, .png or .pdf.")
 @takes_output
@@ -67,6 +89,7 @@ def nuggets(
     files: tuple[Path, ...],
     attributes: Path,
     labels: Path | None,
+    keys: tuple[str, ...],
     annotator: str | None,
     figure: Path | None,
     output: Path | None,
@@ -86,7 +109,7 @@ def nuggets(
     from equipoise.nuggets import nugget_table
 
     sets = read_attributes(attributes)
-    frames, turns = _read(files, sets, labels)
+    frames, turns = _read(files, sets, labels, keys)
     in_files = {str(file) for file in files}
     annotators = [name for name in frames if name not in in_files]
     if annotator is None and len(annotators) > 1:
@@ -98,11 +121,13 @@ def nuggets(
     frame = pd.concat([part for name in chosen for part in frames[name]], ignore_index=True)
     frame = frame.fillna("")
     table = nugget_table(frame, sets, name=", ".join(map(str, files)))
-    tables: dict[Any, Any] = {output: frame}
+    write({output: frame})
     if figure is not None:
         boundaries = [part for name in chosen for part in turns.get(name, [])]
-        tables[figure] = _drawn(table, pd.concat(boundaries, ignore_index=True), sets, figure)
-    write(tables)
+        if not boundaries:
+            raise click.UsageError("--figure needs transcripts or exports: a table has no turns")
+        drawing = _drawn(table, pd.concat(boundaries, ignore_index=True), sets, figure)
+        write({figure: drawing})
 
 
 def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
@@ -125,6 +150,7 @@ def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @_ATTRIBUTES
 @_LABELS
+@_KEYS
 @click.option(
     "--unmatched", type=TARGET, help="Also write the nuggets that one annotator alone found."
 )
@@ -134,6 +160,7 @@ def agreement(
     files: tuple[Path, ...],
     attributes: Path,
     labels: Path | None,
+    keys: tuple[str, ...],
     unmatched: Path | None,
     seed: int,
     output: Path | None,
@@ -156,7 +183,7 @@ def agreement(
     from equipoise.nuggets import nugget_table
 
     sets = read_attributes(attributes)
-    frames, _ = _read(files, sets, labels)
+    frames, _ = _read(files, sets, labels, keys)
     annotations = {}
     for name, parts in frames.items():
         frame = pd.concat(parts, ignore_index=True).fillna("")

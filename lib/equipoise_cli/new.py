@@ -10,16 +10,23 @@ import click
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--name", help="Name of the compendium.  [name of the folder]")
-def init(folder: Path, name: str | None) -> None:
-    """Make a compendium in FOLDER, with a small paper recomputed as an example."""
+@click.option("--no-example", is_flag=True, help="Leave out the example, a small paper.")
+def init(folder: Path, name: str | None, no_example: bool) -> None:
+    """Make a compendium in FOLDER, which must be new or empty."""
     from equipoise_compendium.start import make_compendium
 
-    make_compendium(folder, name or folder.absolute().name)
-    click.echo(f"{folder} is a compendium: one paper, recomputed. Make its reports and its site:")
+    make_compendium(folder, name or folder.resolve().name, example=not no_example)
+    if no_example:
+        click.echo(f"{folder} is an empty compendium. Add a paper, and build its report:")
+        click.echo(f"  cd {folder}")
+        click.echo("  equipoise new KEY --paper --title TITLE")
+        click.echo("  equipoise build")
+        return
+    click.echo(f"{folder} is a compendium of one small paper. Build its report and the site:")
     click.echo(f"  cd {folder}")
     click.echo("  equipoise build")
     click.echo("  python -m pytest")
-    click.echo("Then open reports/site/index.html, and read README.md for a paper of your own.")
+    click.echo("Then open reports/site/index.html; README.md explains how to add your own paper.")
 
 
 @click.command()
@@ -40,7 +47,7 @@ def new(name: str, paper: bool, title: str, topic: str) -> None:
     if title and not paper:
         raise click.UsageError("--title is the title of a paper: give it with --paper")
     paths = start.new_paper(name, title) if paper else start.new_topic(name, topic)
-    click.echo("Change, and keep the form:")
+    click.echo("Edit these files and keep their format:")
     for path in paths:
         click.echo(f"  {path.relative_to(project.root())}")
     notebook = f"recompute_{name}" if paper else name

@@ -50,7 +50,7 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], jobs: int | N
         pages.refresh()
         click.echo(" built  the site: reports/site/index.html")
     if n_failed:
-        fail([f"{n_failed} notebooks failed; their reports are unchanged"])
+        fail([f"notebooks that failed: {n_failed}; their reports are unchanged"])
 
 
 @click.command("list")
@@ -75,7 +75,10 @@ def check() -> None:
     """Compute each status again, and compare it with the ledger."""
     from equipoise_compendium import build as builder
     from equipoise_compendium.site import pages
+    from equipoise_compendium.start import unchanged_sentences
 
+    for note in unchanged_sentences():
+        click.echo(note, err=True)
     fail(builder.check() + pages.check())
     click.echo("Ledger, claims, findings and site agree with the reports.")
 

@@ -52,7 +52,17 @@ class Outcome:
 def execute(source: str, parameters: Mapping[str, Any], folder: str) -> str:
     """Run a notebook into a folder, in a process of its own; returns the error, if any."""
     import papermill
+    from papermill.translators import PythonTranslator, papermill_translators
     from traitlets.config import Config
+
+    class Literals(PythonTranslator):  # type: ignore[misc]
+        """Write parameters as Python does; papermill makes text of the keys of a dict."""
+
+        @classmethod
+        def translate(cls, val: Any) -> str:
+            return repr(val)
+
+    papermill_translators.register("python", Literals)
 
     # papermill warns of parameters of type Literal, which it does not know.
     logging.getLogger("papermill").setLevel(logging.ERROR)
@@ -85,7 +95,9 @@ def execute(source: str, parameters: Mapping[str, Any], folder: str) -> str:
             )
         except papermill.PapermillExecutionError as error:
             trace = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
-            return f"cell {error.exec_count}: {error.ename}: {error.evalue}\n{trace}"
+            line = re.search(r"Cell In\[\d+\], line (\d+)", trace)
+            place = f"cell {error.exec_count}" + (f", line {line[1]}" if line else "")
+            return f"{place}: {error.ename}: {error.evalue}"
     manifest = read_manifest(Path(folder))
     if manifest is None:
         return "the notebook must end with report.finish()"
@@ -115,7 +127,7 @@ def _run(
     """Run notebooks in parallel, each into a folder of its name; gives names and errors."""
     # The longest first, so that no processor waits for one that began late.
     longest_first = sorted(notebooks, key=lambda notebook: -len(notebook.content.cells))
-    workers = min(jobs or os.cpu_count() or 1, len(notebooks))
+    workers = max(1, min(jobs or os.cpu_count() or 1, len(notebooks)))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
         runs = {}
@@ -164,8 +176,9 @@ def build(
     chosen = find_notebooks(names)
     reports = project.root() / "reports"
     parameters = {name: notebook.values(given or {}) for name, notebook in chosen.items()}
-    work = reports / ".equipoise"
+    work = project.inside(project.root(), "reports/.equipoise")
     work.mkdir(parents=True, exist_ok=True)
+    n_failed = 0
     # On the file system of the reports, so that they can be moved.
     with tempfile.TemporaryDirectory(prefix="building-", dir=work) as folder:
         for name, error in _run(list(chosen.values()), parameters, Path(folder), jobs):
@@ -175,13 +188,16 @@ def build(
                 slug = re.sub(r"[^A-Za-z0-9=._-]+", "-", changes)[:80]
                 target = reports / "variants" / name / slug
             problem = error or unexplained_cells(staged)
+            n_failed += bool(problem)
             if not problem:
                 _move(staged, target)
             yield Outcome(name, "kept" if problem else "built", target, problem)
     with contextlib.suppress(OSError):
         work.rmdir()
-    if not all(parameters.values()):
-        write_summaries(reports)
+    if not (parameters and all(parameters.values())):
+        # What the findings miss is the report of the notebook that failed, which was just named.
+        with contextlib.suppress(ValueError) if n_failed else contextlib.nullcontext():
+            write_summaries(reports)
 
 
 def manifests() -> list[dict[str, Any]]:

@@ -364,8 +364,8 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     for _, family in tested.groupby(["paper", "basis", "kind"]):
         corrected = multipletests(family["p_value"].astype(float), method="holm")[1]
         table.loc[family.index, "p_holm"] = corrected
-    is_clear = (table["p_value"].isna() | (table["p_holm"].astype(float) < ERROR)).astype(bool)
-    table["result"] = table["tends"].where(is_clear, "imprecise").fillna("not testable")
+    pairs = zip(table["tends"], table["p_holm"], strict=True)
+    table["result"] = [result_of(tends, p_value) for tends, p_value in pairs]
 
     shown = table.loc[is_control & (table["result"] == "supports")]
     passed = set(zip(shown["paper"], shown["claim"], shown["collection"], strict=True))
@@ -377,6 +377,8 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
     for _, of_claim in table.groupby(["paper", "claim"], sort=False):
         verdict, reason = verdict_of(of_claim["result"].tolist())
+        if verdict == "inconclusive" and of_claim["kind"].iloc[0] == "positive control":
+            reason = "a control counts for each collection separately"
         table.loc[of_claim.index, "verdict"] = verdict
         table.loc[of_claim.index, "verdict_reason"] = reason
         if reason != "imprecise":
@@ -387,6 +389,13 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     table[text] = table[text].fillna("")
     table = table.astype({"n": "Int64", "n_needed": "Int64", "parts": "Int64"})
     return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
+
+
+def result_of(tends: Any, p_value: Any) -> str:
+    """Return the result on one collection; without sampling there is no p-value."""
+    if pd.isna(tends):
+        return "not testable"
+    return str(tends) if pd.isna(p_value) or p_value < ERROR else "imprecise"
 
 
 def verdict_of(results: Sequence[str]) -> tuple[str, str]:

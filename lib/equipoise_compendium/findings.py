@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from equipoise_compendium import project
 from equipoise_compendium.shown import markdown_cell
 
 # A value may hold a comma, so a condition ends only where another begins.
@@ -30,9 +31,10 @@ def render(template: str, folders: Sequence[Path]) -> str:
     @cache
     def table(file: str) -> pd.DataFrame:
         for folder in folders:
-            if (folder / file).is_file():
-                # As text: a word such as "nan" or "007" is shown as it stands in the report.
-                return pd.read_csv(folder / file, dtype=str, keep_default_na=False)
+            path = project.inside(folder, file)
+            if path.is_file():
+                # As text: a word such as "nan" or "007" is shown unchanged.
+                return pd.read_csv(path, dtype=str, keep_default_na=False)
         raise ValueError(f"data/findings.md: there is no file reports/{file}")
 
     def cell(place: re.Match[str]) -> str:

@@ -70,7 +70,8 @@ def table_of(manifests: Sequence[Mapping[str, Any]], judged: pd.DataFrame) -> pd
         absent = _entry("", {**_NOT_REGENERATED, "note": reason}, [])
         row = {column: artefact[column] for column in ("paper", "artefact", "title")}
         rows.append(row | entries.get(str(name), absent))
-    return pd.DataFrame(rows, dtype="str")
+    columns = [*("paper", "artefact", "title"), *_entry("", {**_NOT_REGENERATED, "note": ""}, [])]
+    return pd.DataFrame(rows, columns=columns, dtype="str")
 
 
 def verdicts(row: Mapping[str, str]) -> str:

@@ -38,14 +38,17 @@ def data(*parts: str) -> Path:
     return path
 
 
+def inside(folder: Path, *parts: str) -> Path:
+    """Return a path below a folder; raise for one that leads out of it, links included."""
+    path = folder.joinpath(*parts)
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"{'/'.join(parts)} leads out of the folder {folder.name}")
+    return path
+
+
 def data_path(*parts: str) -> Path:
     """Path of a file under ``data/``, never of one elsewhere."""
-    relative = Path(*parts)
-    if ".." in relative.parts or relative.is_absolute():
-        raise FileNotFoundError(
-            f"{'/'.join(parts)} leads out of the folder data of this repository"
-        )
-    path = root() / "data" / relative
+    path = inside(root() / "data", *parts)
     with suppress(OSError, ValueError):  # a name that no file can have
         if path.is_file():
             return path

@@ -52,8 +52,8 @@ def verify(entry: pd.Series) -> str:
     """Return where the file of a row of `entries` is: mirror, cache, damaged or not here."""
     name = f"{entry['item']}/{entry['path']}"
     for place, folder in {"mirror": mirror_folder(), "cache": cache_folder()}.items():
-        if folder is not None and (folder / name).is_file():
-            is_whole = project.sha256(folder / name) == entry["sha256"]
+        if folder is not None and (file := project.inside(folder, name)).is_file():
+            is_whole = project.sha256(file) == entry["sha256"]
             return place if is_whole else "damaged"
     return "not here"
 

@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise_compendium import plots, project
-from equipoise_compendium.claims import Evidence, evidence_of, rows_of, stated
+from equipoise_compendium.claims import Evidence, evidence_of, result_of, rows_of, stated
 from equipoise_compendium.printed import Comparison, artefacts, compare
 from equipoise_compendium.provenance import (
     REPORT_FOLDER_VARIABLE,
@@ -210,19 +210,21 @@ class Report:
         nothing.
         """
         paper, _, claim = name.partition("/")
+        if self._variant:  # its collections may be others than those of the protocol
+            statement = stated(paper).loc[claim, "statement"]
+            return Shown.paragraph(f"{statement} Not judged with {self._variant}.")
         record, stated_claim = evidence_of(paper, claim, evidence), stated(paper).loc[claim]
         artefact = f"{paper}/{stated_claim['artefact']}"
         is_reported = artefact in self._records
         if not is_reported and stated_claim["kind"] in ("finding", "consistency check"):
             raise ValueError(f"{artefact} must be reported before a claim on it")
-        if self._variant:
-            statement = stated_claim["statement"]
-            return Shown.paragraph(f"{statement} Not judged with {self._variant}.")
         if is_reported:
             self._records[artefact]["claims"].append(record)
         else:
             self._claims_beyond.setdefault(artefact, []).append(record)
-        rows = [{**row, "result": row.get("tends")} for row in rows_of(paper, record)]
+        rows = rows_of(paper, record)
+        for row in rows:
+            row["result"] = result_of(row.get("tends"), row.get("p_value"))
         return show_claim({**rows[0], "evidence": rows})
 
     def untestable(self, artefact: str) -> Shown:

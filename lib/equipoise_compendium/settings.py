@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from equipoise_compendium import project
 
@@ -59,6 +60,14 @@ class Settings(_Table):
     quantities: tuple[str, ...] = ()
     products: tuple[str, ...] = ()
 
+    @field_validator("actions")
+    @classmethod
+    def _lead_to_pages(cls, actions: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        for address, _ in actions:
+            if not re.match(r"(https?://|[\w.-]+(/|#|$))", address):
+                raise ValueError("an address must begin with https:// or be a page of the site")
+        return actions
+
 
 def settings() -> Settings:
     """Read the settings of this compendium; the defaults where it has no such file."""
@@ -82,7 +91,7 @@ def _parsed(text: str) -> Settings:
 
 def bibliography() -> dict[str, str]:
     """Read the BibTeX entries by their keys, in the order of the file."""
-    path = project.root() / settings().bibliography
+    path = project.inside(project.root(), settings().bibliography)
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     entries = {}
     for entry in f"\n{text}".split("\n@")[1:]:

@@ -373,7 +373,7 @@ def _decimals_of(row: Mapping[str, Any]) -> int:
     width = estimate / 100 if low is None else high - low
     if width == 0:
         return 0 if estimate == round(estimate) else 3
-    return min(max(1 - math.floor(math.log10(width)), 0), 5)
+    return min(max(1 - math.floor(math.log10(width)), 0), 8)
 
 
 def claim_cells(row: Mapping[str, Any]) -> list[str]:
@@ -382,7 +382,7 @@ def claim_cells(row: Mapping[str, Any]) -> list[str]:
     parts = row["parts"] or 0
     if row["part"]:
         collection += f" ({row['part']}; {parts} parts)" if parts > 1 else f" ({row['part']})"
-    if row.get("estimate") is None:
+    if row["estimate"] is None:
         return [collection, basis, "", "", "", "", "", f"not testable: {row['reason']}"]
     decimals = _decimals_of(row)
     estimate, interval, published, p = number(row["estimate"], decimals), "", "", ""
@@ -413,7 +413,8 @@ def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Positive control", "" if claim["control"] == "none" else claim["control"]),
     ]
     rows = claim["evidence"]
-    reasons = {row["reason"]: None for row in rows if row["estimate"] is not None and row["reason"]}
+    judged = [row for row in rows if row["estimate"] is not None]
+    reasons = {row["reason"]: None for row in judged if row["reason"]}
     details.append(("No interval", "; ".join(reasons)))
     details.append(("Why inconclusive", claim.get("verdict_reason") or ""))
     needed = [f"{row['n_needed']:,.0f}" for row in rows if row.get("n_needed")]

@@ -48,6 +48,23 @@ def _template(name: str) -> Traversable:
     return resources.files("equipoise_compendium").joinpath("starter", name)
 
 
+def unchanged_sentences() -> list[str]:
+    """List the texts of notebooks of papers that are still those of the template."""
+    template = nbformat.reads(
+        _template("paper").joinpath("notebook.ipynb").read_text(encoding="utf-8"), as_version=4
+    )
+    texts = [cell.source for cell in template.cells if cell.cell_type == "markdown"]
+    found = []
+    for path in sorted((project.root() / "notebooks").glob("recompute_*.ipynb")):
+        paper = path.stem.removeprefix("recompute_")
+        expected = {text.replace("%PAPER%", paper) for text in texts}
+        for cell in nbformat.read(path, as_version=4).cells:
+            sentence = cell.source.strip().splitlines()[-1]
+            if cell.source in expected and not sentence.startswith("#"):
+                found.append(f"notebooks/{path.name}: still the template's text: {sentence}")
+    return found
+
+
 def _write_new(texts: Mapping[Path, str]) -> list[Path]:
     """Write files of which none may exist."""
     existing = [str(path.relative_to(project.root())) for path in texts if path.exists()]
@@ -59,8 +76,8 @@ def _write_new(texts: Mapping[Path, str]) -> list[Path]:
     return list(texts)
 
 
-def make_compendium(folder: Path, name: str) -> None:
-    """Make a compendium of one small paper in a new folder."""
+def make_compendium(folder: Path, name: str, *, example: bool = True) -> None:
+    """Make a compendium in a new or empty folder, with one small paper as an example."""
     if not re.fullmatch(r"[\w .,:&'()-]+", name):
         raise ValueError(f"--name: must be letters, digits, blanks and . , : & ' ( ), got {name!r}")
     words = {
@@ -69,7 +86,10 @@ def make_compendium(folder: Path, name: str) -> None:
         "VERSION": importlib.metadata.version("equipoise"),
     }
     with new_folder(folder) as staged:
-        for path, text in _texts(_template("compendium"), words).items():
+        texts = _texts(_template("compendium"), words)
+        if example:
+            texts |= _texts(_template("example"), words)
+        for path, text in texts.items():
             target = staged / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
@@ -88,7 +108,7 @@ def new_paper(name: str, title: str) -> list[Path]:
     texts = _texts(_template("paper"), {"PAPER": name, "TITLE": title or "A paper to recompute"})
     lists = {
         root / "data" / "published" / "artefacts.csv": texts.pop("artefacts.csv"),
-        root / settings().bibliography: texts.pop("source.bib"),
+        project.inside(root, settings().bibliography): texts.pop("source.bib"),
     }
     places = {
         "notebook.ipynb": root / "notebooks" / f"recompute_{name}.ipynb",

@@ -69,17 +69,24 @@ def staging(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: str | Path) -> Iterator[Path]:
-    """Give a folder to be filled; at the end of the block it is moved to its place, ``path``."""
+    """Give a folder to be filled; at the end of the block it is moved to its place, ``path``.
+
+    An empty folder may have this place; it gets the content.
+    """
     target = Path(path).absolute()
-    if target.exists():
-        raise ValueError(f"{path} exists already; name a new folder")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ValueError(f"{path} must be a new or an empty folder")
     staged = target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with staging(target) as staged:
             staged.mkdir()
             yield staged
-            staged.rename(target)
+            if target.exists():
+                for entry in staged.iterdir():
+                    entry.rename(target / entry.name)
+            else:
+                staged.rename(target)
     except OSError as error:
         # An error of another file, or of a closed pipe, is not about this folder.
         if not Path(error.filename or staged).is_relative_to(target.parent):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def mark(quote: str, label: str) -> list[Any]:
 
 
 def rows(content: str, sets: Any = ONE, labels: pd.DataFrame | None = None) -> list[list[str]]:
-    ((frame, _),) = parse_export(content, Path("x.json"), sets, labels).values()
+    ((frame, _),) = parse_export(content, Path("x.json"), sets, labels)[0].values()
     return frame[["turn", "start", "end", "level", *sets]].to_numpy().tolist()
 
 
@@ -87,7 +88,7 @@ DIALOGUE["data"] = {"dialogue": PARAGRAPHS, "topic": "T1", "run": "mine"}
 )
 def test_spans_become_positions_of_words(content: str) -> None:
     assert rows(content) == ROWS
-    ((frame, turns),) = parse_export(content, Path("x.json"), ONE).values()
+    ((frame, turns),) = parse_export(content, Path("x.json"), ONE)[0].values()
     assert set(frame["run"]) == {"mine"}
     assert turns[["turn", "speaker", "start", "end"]].to_numpy().tolist() == [
         [1, "user", 1, 4],
@@ -108,7 +109,7 @@ def test_transcript_signs_mark_turns_too() -> None:
 def test_a_table_explains_other_labels_and_names_entities() -> None:
     labels = pd.DataFrame({"label": ["big film"], "level": ["2"], "SIZE": ["large"]})
     content = task(region(TEXT, FIRST, "big film", "entity=Bobby"))
-    ((frame, _),) = parse_export(json.dumps([content]), Path("x.json"), ONE, labels).values()
+    ((frame, _),) = parse_export(json.dumps([content]), Path("x.json"), ONE, labels)[0].values()
     assert frame.loc[0, ["level", "SIZE", "entity"]].tolist() == ["2", "1 0", "Bobby"]
 
 
@@ -156,3 +157,33 @@ def test_an_export_of_several_needs_a_choice(tmp_path: Path) -> None:
     assert both.exit_code == 0, both.output
     assert ",,,units found by several,1" in both.output
     assert pd.read_csv(tmp_path / "u.csv").empty
+
+
+def test_the_keys_of_run_and_topic_are_named_and_can_be_mapped(tmp_path: Path) -> None:
+    content = doccano(mark(FIRST, "L2|large")) | {"meta": {"system": "a", "query": "T9"}}
+    export, sets = tmp_path / "mine.jsonl", tmp_path / "sets.yaml"
+    export.write_text(json.dumps(content))
+    sets.write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    command = ["nuggets", export, "--attributes", sets]
+    result = called(*command)
+    assert "no task has the key run or topic" in result.output
+    assert "mine,1," in result.output
+    result = called(*command, "--map", "run=system,topic=query")
+    assert "no task" not in result.output
+    assert "a,T9," in result.output
+    assert "must be run=KEY" in called(*command, "--map", "turn=x").output
+
+
+def test_without_matplotlib_the_table_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export, sets = tmp_path / "mine.jsonl", tmp_path / "sets.yaml"
+    export.write_text(json.dumps(doccano(mark(FIRST, "L2|large"))))
+    sets.write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    table, figure = tmp_path / "nuggets.csv", tmp_path / "nuggets.svg"
+    result = called("nuggets", export, "--attributes", sets, "-o", table, "--figure", figure)
+    assert result.exit_code == 1
+    assert "matplotlib" in result.output
+    assert table.is_file()
+    assert not figure.exists()

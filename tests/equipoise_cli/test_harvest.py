@@ -189,7 +189,7 @@ def test_chat_logs_become_transcripts(form: str, dump: object, folder: Path) -> 
         ("[1]", "must be an object"),
         ('{"messages": [{"role": "assistant", "content": "Hi"}]}', "must begin with a message"),
         ('{"messages": []}', "no conversation with an answer"),
-        ('{"messages": [', "must be JSON"),
+        ('{"messages": [', "line 1: must be a JSON object"),
     ],
 )
 def test_chat_logs_that_are_none_are_rejected(folder: Path, content: str, message: str) -> None:

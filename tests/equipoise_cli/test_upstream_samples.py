@@ -25,7 +25,7 @@ def test_a_sample_of_doccano() -> None:
     path = MIRROR / "doccano/tests/data/labeling/labeling_text_label.jsonl"
     labels = pd.DataFrame({"label": ["LOC", "PER", "ORG"], "level": "1", "SIZE": "large"})
     sets = {"SIZE": AttributeSet("SIZE", "nominal", ("large", "small"), np.ones(2))}
-    ((frame, _),) = parse_export(path.read_text("utf-8"), path, sets, labels).values()
+    ((frame, _),) = parse_export(path.read_text("utf-8"), path, sets, labels)[0].values()
     assert (frame["level"] == "1").sum() == 11
 
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from equipoise_cli import main
-from equipoise_compendium import build, notebooks
+from equipoise_compendium import build, notebooks, project
 from equipoise_compendium.printed import printed_table
 from small_repository import TABLE, digest, notebook, put
 
@@ -234,6 +234,28 @@ report.claim("gfrc2/any-stop-model", {"R112 annotations": lead})
         "**Contradicted (additional analysis):**"
         in (reports / "example" / "example.ipynb").read_text()
     )
+
+
+def test_a_parameter_keeps_the_type_of_its_keys(root: Path) -> None:
+    put(root, TABLE, "assert gains == {1: 0.25, 2: 1.0}, gains", "report.finish()")
+    (outcome,) = build.build(["example"], {"gains": "{1: 0.25, 2: 1}"}, jobs=1)
+    assert outcome.error == ""
+
+
+def test_a_link_out_of_the_repository_is_not_followed(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "mine.txt").write_text("keep")
+    (root / "reports").mkdir(exist_ok=True)
+    (root / "reports" / ".equipoise").symlink_to(outside)
+    with pytest.raises(ValueError, match="leads out of the folder"):
+        list(build.build(jobs=1))
+    assert CliRunner().invoke(main, ["list"]).exit_code == 0
+    assert [path.name for path in outside.iterdir()] == ["mine.txt"]
+    (root / "data" / "link.csv").symlink_to(outside / "mine.txt")
+    with pytest.raises(ValueError, match="leads out of the folder data"):
+        project.data("link.csv")
 
 
 def test_a_damaged_manifest_is_named(root: Path) -> None:

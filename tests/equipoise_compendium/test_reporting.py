@@ -6,7 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -25,11 +25,12 @@ from equipoise_compendium.shown import (
     show_answer,
     show_table,
 )
-from equipoise_compendium.terms import REPLICATED, STATUSES
+from equipoise_compendium.terms import STATUSES
 from equipoise_compendium.writing import write_csv
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'
 
+REPLICATED: Final = "replicated on other data"
 LEAD = Evidence(0.1, reason="nothing is sampled")
 COPWA_LEADS = {"R112 annotations": LEAD, "R112 annotations, three-word nugget": LEAD}
 

@@ -177,6 +177,7 @@ def test_names_that_cannot_be_used(words: list[str], message: str) -> None:
     [
         ('name = "Mine"\nleed = "x"\n', "leed: Extra inputs"),
         ("guide = 3\n", "guide: .*got 3"),
+        ('actions = [["javascript:alert(1)", "x"]]\n', r"actions: .*must begin with https"),
         ("name = Mine\n", r"data/compendium\.toml: must be TOML: .*line 1"),
         ('[picture]\ncaption = "x"\n', r"picture\.artefact: Field required"),
     ],
@@ -192,9 +193,37 @@ def test_settings_that_cannot_be_used(
         settings.settings()
 
 
-def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(ValueError, match="exists already"):
+def test_a_compendium_without_the_example_starts_in_an_empty_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = called("init", ".", "--no-example")
+    assert result.exit_code == 0, result.output
+    assert "anscombe" not in "".join(path.name for path in tmp_path.rglob("*"))
+    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    assert len(artefacts()) == 0
+    assert list(build()) == []
+    ledger = (tmp_path / "reports" / "ledger.md").read_text(encoding="utf-8")
+    assert "0 tables and figures" in ledger
+    result = called("new", "smith2020", "--paper")
+    assert start.unchanged_sentences()[0].startswith("notebooks/recompute_smith2020.ipynb: still")
+
+
+def test_the_error_of_a_notebook_is_not_hidden_by_the_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start.make_compendium(tmp_path / "mine", "Mine")
+    monkeypatch.setattr(project, "root", lambda: tmp_path / "mine")
+    notebook = tmp_path / "mine" / "notebooks" / "anscombe.ipynb"
+    notebook.write_text(notebook.read_text().replace("spread = ", "spread = 1 / 0 + "))
+    (outcome,) = build(jobs=1)
+    assert outcome.error.count("\n") == 0
+    assert re.fullmatch(r"cell \d+, line 1: ZeroDivisionError: division by zero", outcome.error)
+
+
+def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "old").mkdir(parents=True)
+    with pytest.raises(ValueError, match="must be a new or an empty folder"):
         start.make_compendium(tmp_path / "mine", "Mine")
     with pytest.raises(ValueError, match="--name: must be"):
         start.make_compendium(tmp_path / "other", 'a "name"')

@@ -87,11 +87,11 @@ def test_trials_of_a_topic_are_resampled_together() -> None:
     values = pd.DataFrame(
         {"topic": np.repeat(np.arange(40), 4), "value": np.repeat(np.arange(40) % 2, 4)}
     )
-    evidence = clustered_mean(values, "a share")
+    evidence = clustered_mean(values)
     assert (evidence.estimate, evidence.n) == (0.5, 40)
     assert (evidence.low, evidence.high) == pytest.approx((low, high), abs=0.03)
     weighted = values.assign(weight=[3.0, 1.0, 1.0, 1.0, *[1.0] * 156])
-    assert clustered_mean(weighted, "a share", "weight").estimate == pytest.approx(80 / 162)
+    assert clustered_mean(weighted, "weight").estimate == pytest.approx(80 / 162)
 
 
 def test_pairs_of_trials_that_end_differently() -> None:

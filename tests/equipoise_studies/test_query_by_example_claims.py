@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence, stated, verdict
+from equipoise_compendium.claims import names_in, stated
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.query_by_example import claims
+from equipoise_studies.query_by_example import claims, systems
 from equipoise_studies.query_by_example.data import BM25_ROW, PAIR
 from equipoise_studies.query_by_example.systems import Candidates
+from equipoise_studies.query_by_example.tables import published_numbers
+from notebook_evidence import ByPart, committed_evidence, result_of
 
 PUBLISHED = {number: printed_table(f"thesis/table-2.{number}") for number in (1, 2, 3, 4)}
 FACETS = [
@@ -40,14 +41,14 @@ def test_values_are_pivoted_to_one_row_per_facet(precision: pd.DataFrame) -> Non
 
 
 def test_a_difference_is_that_of_means_over_facets(precision: pd.DataFrame) -> None:
-    found = claims.mean_difference("x", precision[["a", "b"]], precision["c"], 0.5)
+    found = claims.mean_difference(precision[["a", "b"]], precision["c"], 0.5)
     gap = (precision["a"].mean() + precision["b"].mean()) / 2 - precision["c"].mean()
     assert found.estimate == pytest.approx(gap)
-    assert (found.n, found.printed) == (7, 0.5)
+    assert (found.n, found.published) == (7, 0.5)
 
 
 def test_an_interval_draws_papers_with_all_their_facets(precision: pd.DataFrame) -> None:
-    found = claims.mean_difference("x", precision["a"], precision["b"])
+    found = claims.mean_difference(precision["a"], precision["b"])
     gap = precision["a"] - precision["b"]
     parts = [part.to_numpy() for _, part in gap.groupby(level="query")]
     rng = np.random.default_rng(1)
@@ -56,16 +57,6 @@ def test_an_interval_draws_papers_with_all_their_facets(precision: pd.DataFrame)
         for _ in range(4000)
     ]
     assert [found.low, found.high] == pytest.approx(np.percentile(drawn, [2.5, 97.5]), abs=0.03)
-
-
-def test_a_lead_is_over_the_best_of_the_others_in_each_sample(precision: pd.DataFrame) -> None:
-    found = claims.lead_over_best("x", precision, "a")
-    means = precision.mean()
-    assert found.estimate == pytest.approx(means["a"] - means[["b", "c", "d"]].max())
-    # Over one other it is the difference from it.
-    alone = claims.lead_over_best("x", precision[["a", "b"]], "a")
-    pair = claims.mean_difference("x", precision["a"], precision["b"])
-    assert [alone.low, alone.high] == pytest.approx([pair.low, pair.high])
 
 
 def test_published_leads_are_means_over_the_four_tasks() -> None:
@@ -102,27 +93,21 @@ def noise_beside_bm25() -> tuple[Candidates, pd.DataFrame]:
 
 
 def test_an_oracle_gains_by_chance_alone() -> None:
-    found = claims.gain_of_oracle(*noise_beside_bm25())
-    observed, expected = map(float, re.findall(r"0\.\d+", found.said)[:2])
-    assert observed > 0.01
-    assert found.estimate == pytest.approx(observed - expected, abs=0.001)
-    assert verdict(found, stated("thesis").loc["2.4-oracle", "contradicted_if"]) != "holds"
+    candidates, splits = noise_beside_bm25()
+    curves, times = candidates.curves(), np.ones((1, len(candidates.facets)))
+    _, gains = systems.gains(curves, candidates.facets, splits, times)
+    assert gains.min() > 0.01
+    for found, gain in zip(claims.gain_of_oracle(candidates, splits), gains[:, 0], strict=True):
+        assert found.estimate < gain - 0.01
+        assert result_of("thesis/2.4-oracle", found) != "supports"
 
 
 def test_mixing_with_noise_does_not_help() -> None:
-    found = claims.gain_of_mixing("x", *noise_beside_bm25(), 0.02)
-    assert (found.n, found.printed) == (7, 0.02)
-    assert verdict(found, stated("thesis").loc["2.3-together", "contradicted_if"]) != "holds"
-
-
-def test_the_best_of_equal_rankers_has_no_lead() -> None:
-    rng = np.random.default_rng(4)
-    index = pd.MultiIndex.from_tuples(FACETS, names=["query", "task"])
-    equal = pd.DataFrame(rng.random((len(FACETS), 10)), index, list("abcdefghij"))
-    found = claims.lead_over_best("x", equal, str(equal.mean().idxmax()))
-    row = stated("thesis").loc["2.2-stm2-best"]
-    assert row["null"]
-    assert verdict(found, row["contradicted_if"]) != "holds"
+    first, second = claims.gain_of_mixing(*noise_beside_bm25(), [0.02, 0.03])
+    assert [first.published, second.published] == [0.02, 0.03]
+    for found in (first, second):
+        assert found.n == 7
+        assert result_of("thesis/2.3-together", found) != "supports"
 
 
 # --- published cells ------------------------------------------------------------------------------
@@ -132,6 +117,18 @@ def test_marks_name_rows_and_ranges_of_rows() -> None:
     assert claims.marked_above("a-cgij") == set("abcgij")
     assert claims.marked_above("c") == {"c"}
     assert claims.marked_above("") == set()
+
+
+def test_a_missing_mark_bounds_nothing() -> None:
+    cells = published_numbers(PUBLISHED[2]).droplevel("model").filter(like="MAP")
+    marks = printed_table("thesis/table-2.2-marks").set_index("row").filter(like="MAP")
+    # Twice the difference has twice the standard error.
+    bound = claims.from_marks(cells, marks, [("h", "f")])
+    twice = claims.from_marks(2 * cells, marks, [("h", "f")])
+    assert None not in (bound.low, twice.low)
+    assert twice.low == pytest.approx(2 * np.float64(bound.low))
+    with pytest.raises(ValueError, match="row h, Co-read MAP: no mark for row j"):
+        claims.from_marks(cells, marks, [("h", "j")])
 
 
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=30))
@@ -166,59 +163,66 @@ def cells_of(table: str, *rows: str) -> Iterator[list[str]]:
         yield by_row[row]
 
 
-def test_claims_on_published_cells_by_plain_counts() -> None:
-    """What the notebook reports of the thesis's own cells, counted again."""
-    report = pd.read_csv(project.root() / "reports" / "claims.csv").set_index("name")
+@pytest.fixture(scope="module")
+def evidence() -> dict[str, ByPart]:
+    """The evidence of the notebook."""
+    return committed_evidence("thesis_ch2_query_by_example")
 
-    def number(text: str) -> float:
-        return float(text.rstrip("%"))
 
-    def share_above(above: str, below: str) -> float:
-        cells = list(cells_of("table-2.1", *above)), list(cells_of("table-2.1", *below))
-        holds = [
-            number(mine) > number(other)
-            for own in cells[0]
-            for others in cells[1]
-            for mine, other in zip(own, others, strict=True)
-        ]
-        return sum(holds) / len(holds)
+def test_claims_on_published_cells_by_plain_differences(evidence: dict[str, ByPart]) -> None:
+    def row(table: str, letter: str) -> list[float]:
+        [cells] = cells_of(table, letter)
+        return [float(cell.rstrip("%")) / (100 if "%" in cell else 1) for cell in cells]
 
-    letters = {row["model"]: row["row"] for row in PUBLISHED[1].to_dict("records")}
-    tilde_bert, tildev2_bert = letters["TILDE BERT"], letters["TILDEv2 BERT"]
-    tilde, tildev2 = letters["TILDE SciBERT"], letters["TILDEv2 SciBERT"]
-    expanded = "".join(letters[name] for name in letters if "expansion" in name)
-    bert, scibert = tilde_bert + tildev2_bert, tilde + tildev2
-    cross, bm25 = letters["Cross-Encoder SciBERT"], letters["BM25 STM2"]
-    counted = {
-        "2.1-printed-cross-encoder": share_above(cross, bert + scibert),
-        "2.1-printed-v2-above": share_above(tildev2_bert, tilde_bert),
-        "2.1-printed-expansion": share_above(tilde, expanded),
-        "2.1-printed-most-tasks": share_above(bm25, bert),
-        "2.1-tilde-scibert": share_above(tilde, tildev2_bert + tildev2),
+    def minus(table: str, first: str, second: str) -> list[float]:
+        return [x - y for x, y in zip(row(table, first), row(table, second), strict=True)]
+
+    pairs = {
+        "2.1-printed-v2-above": [("f", "c")],
+        "2.1-printed-scientific": [("e", "c"), ("h", "f")],
+        "2.1-tilde-scibert": [("e", "f"), ("e", "h")],
+        "2.1-printed-expansion": [("e", "i"), ("e", "j")],
+        "2.1-printed-zero-shot": [("d", "c"), ("d", "e"), ("g", "f"), ("g", "h")],
     }
-    parts = list(cells_of("table-2.3", *"abcde"))
-    exceptions = 0
-    for mixture, ranker in ((3, 1), (4, 2)):
-        for place, cell in enumerate(parts[mixture]):
-            better = max(number(parts[0][place]), number(parts[ranker][place]))
-            exceptions += number(cell) <= better
-    counted["2.3-exceptions"] = exceptions
-    marks = dict(zip("de", cells_of("table-2.3-marks", *"de"), strict=True))
-    marked = [{"a", "b"} <= set(text) for text in marks["d"] if "-" not in text]
-    marked += [{"a", "c"} <= claims.marked_above(text) for text in marks["e"]]
-    marked += [text.startswith("a-") for text in marks["d"] if "-" in text]
-    counted["2.3-marks"] = sum(marked) / 16
-    for name, value in counted.items():
-        assert report.loc[name, "estimate"] == pytest.approx(value), name
+    expected: dict[str, list[float]] = {}
+    for claim, rows in pairs.items():
+        expected[claim] = []
+        for first, second in rows:
+            expected[claim] += minus("table-2.1", first, second)
+    for claim, table, first, others in (
+        ("2.1-printed-cross-encoder", "table-2.1", "k", "cdefghij"),
+        ("2.2-printed-stm2-best", "table-2.2", "h", "abcdefgij"),
+    ):
+        leads = [minus(table, first, other) for other in others]
+        expected[claim] = [min(column) for column in zip(*leads, strict=True)]
+    ahead = zip(minus("table-2.1", "a", "c"), minus("table-2.1", "a", "f"), strict=True)
+    bm25 = [min(pair) for pair in ahead]
+    expected["2.1-printed-most-tasks"] = [min(bm25[i : i + 2]) for i in range(0, 8, 2)]
+    for claim, differences in expected.items():
+        parts = evidence[f"thesis/{claim}"]["published numbers"].values()
+        assert [part.estimate for part in parts] == pytest.approx(differences), claim
+    # The sentence that has no hedge is not true of each cell.
+    assert sum(difference <= 0 for difference in expected["2.1-printed-v2-above"]) == 1
 
 
-def test_every_claim_of_the_chapter_is_judged_or_has_a_reason() -> None:
-    table = stated("thesis")
-    chapter = table[table.index.str.startswith("2.")]
-    report = pd.read_csv(project.root() / "reports" / "claims.csv")
-    report = report[report["notebook"] == "thesis_ch2_query_by_example"].set_index("name")
-    assert set(report.index) == set(chapter.index)
+def test_marks_of_mixtures_by_hand(evidence: dict[str, ByPart]) -> None:
+    shares, agreement = [], []
+    exceptions = {("e", "Co-view nDCG"), ("e", "Cite MAP"), ("e", "Cite nDCG")}
+    for row, rankers in (("d", "ab"), ("e", "ac")):
+        marks = printed_table("thesis/table-2.3-marks").set_index("row").loc[row]
+        for cell, letters in marks.drop("model").items():
+            shares.append(sum(ranker in letters for ranker in rankers) / 2)
+            agreement.append(float((shares[-1] < 1) == ((row, cell) in exceptions)))
+    for claim, values in (("2.3-significant", shares), ("2.3-exceptions", agreement)):
+        parts = evidence[f"thesis/{claim}"]["published marks, Table 2.3"].values()
+        assert [part.estimate for part in parts] == values
+    assert shares.count(1.0) == 13
+
+
+def test_every_claim_of_the_chapter_is_judged_or_has_a_reason(evidence: dict[str, ByPart]) -> None:
+    protocol = stated("thesis")
+    chapter = protocol[protocol.index.str.startswith("2.")]
+    assert {name.removeprefix("thesis/") for name in evidence} == set(chapter.index)
     for name, row in chapter.iterrows():
-        assert (report.loc[name, "verdict"] == "not testable") == bool(row["reason"]), name
-        if row["reason"]:
-            assert verdict(Evidence("x", reason=row["reason"]), row["contradicted_if"])
+        assert set(evidence[f"thesis/{name}"]) == set(names_in(row["collections"]))
+        assert bool(evidence[f"thesis/{name}"]) != bool(row["reason"])

@@ -17,7 +17,7 @@ from sklearn.metrics import (
 )
 
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.satisfaction.claims import areas, interval, jaccard_indices, label_rates
+from equipoise_studies.satisfaction.claims import areas, certain, jaccard_indices, label_rates
 from equipoise_studies.satisfaction.scoring import (
     COUNTS,
     SCORES,
@@ -331,7 +331,7 @@ def test_draws_are_of_whole_dialogues_and_scored_as_by_scikit_learn(seed: int) -
 
 def test_interval_is_of_the_draws_and_not_of_the_data() -> None:
     draws = pd.DataFrame({"a": [9.0, *np.arange(41.0)]})
-    assert interval(draws).loc["a"].tolist() == [9.0, 1.0, 39.0]
+    assert certain(draws).interval().loc["a"].tolist() == [9.0, 1.0, 39.0]
 
 
 # --- counts underlying published scores, and what they allow of the Jaccard index

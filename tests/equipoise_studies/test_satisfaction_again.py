@@ -3,6 +3,7 @@
 import csv
 import math
 import random
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,8 +13,7 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence
-from notebook_evidence import alike, committed_evidence, evidence_of
+from notebook_evidence import ByPart, alike, committed_evidence
 
 DATA = project.root() / "data"
 RECORDED = DATA / "outputs" / "satisfaction"
@@ -22,11 +22,9 @@ RESAMPLES = 1000
 
 
 @pytest.fixture(scope="module")
-def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Evidence], Any]:
-    """What the notebook brings, and the estimators that it leaves out as at chance level."""
-    name = "thesis_ch3_satisfaction"
-    _, names = evidence_of(name, tmp_path_factory.mktemp("report"), until="left_out =")
-    return committed_evidence(name), names["left_out"]
+def notebook() -> dict[str, ByPart]:
+    """The evidence of the notebook by claim, collection and part."""
+    return committed_evidence("thesis_ch3_satisfaction")
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -57,89 +55,62 @@ def rated() -> list[dict[str, Any]]:
     )
 
 
-def test_most_labels_are_of_satisfied_users(notebook: tuple[dict[str, Evidence], Any]) -> None:
-    labels: dict[tuple[str, str], list[bool]] = defaultdict(list)
+def wilson(count: float, n: float) -> tuple[float, float]:
+    z = 1.959963984540054
+    middle = (count + z * z / 2) / (n + z * z)
+    reach = z / (n + z * z) * math.sqrt(count * (n - count) / n + z * z / 4)
+    return middle - reach, middle + reach
+
+
+def newcombe(count: float, n: float, other_count: float, other_n: float) -> tuple[float, float]:
+    """Interval of a difference of shares, by the Wilson intervals of both (Newcombe, 1998)."""
+    share, other = count / n, other_count / other_n
+    low, high = wilson(count, n)
+    other_low, other_high = wilson(other_count, other_n)
+    return (
+        share - other - math.hypot(share - low, other_high - other),
+        share - other + math.hypot(high - share, other - other_low),
+    )
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_most_labels_are_of_satisfied_users(notebook: dict[str, ByPart], name: str) -> None:
+    labels: dict[str, list[bool]] = defaultdict(list)
     for row in rated():
-        labels[row["collection"], row["dialogue"]].append(majority(row["ratings"]) >= 3)
+        if row["collection"] == name:
+            labels[row["dialogue"]].append(majority(row["ratings"]) >= 3)
     dialogues = list(labels.values())
 
     def share(drawn: Sequence[list[bool]]) -> float:
         return sum(map(sum, drawn)) / sum(map(len, drawn))
 
+    evidence = notebook["thesis/3.1-skewed"]
     ends = ends_of(lambda rng: share(rng.choices(dialogues, k=len(dialogues))))
-    alike(notebook[0]["thesis/3.1-skewed"], share(dialogues), ends)
+    alike(evidence["public ratings"][name], share(dialogues), ends)
 
-
-def kappa(pairs: Sequence[tuple[bool, bool]]) -> float:
-    n = len(pairs)
-    same = sum(first == second for first, second in pairs) / n
-    shares = [sum(pair[place] for pair in pairs) / n for place in (0, 1)]
-    chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
-    return (same - chance) / (1 - chance)
-
-
-def test_a_model_agrees_less_with_people(notebook: tuple[dict[str, Evidence], Any]) -> None:
-    pairs: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    for row in rows_of(DATA / "facts" / "satisfaction" / "relabelled.csv"):
-        pairs[row["collection"]].append((row["human"] == "0", row["model"] == "0"))
-    of_two = next(row for row in printed("3.3") if row["judgement"].startswith("Satisfaction"))
-    annotated = {}
-    sizes = {row["label"]: row for row in printed("3.2")}
-    turned = {row["label"]: row for row in printed("3.5")}
-    for name in COLLECTIONS:
-        n = int(sizes["Total"][f"{name} Test"])
-        n_kept = int(sizes["Dissatisfaction"][f"{name} Test"]) - int(
-            turned["Satisfaction"][f"{name} CF"]
-        )
-        share = (int(turned["Dissatisfaction"][f"{name} CF"]) + n_kept) / n
-        annotated[name] = n, share
-
-    def annotators(rng: random.Random, name: str) -> float:
-        """A kappa that two annotators of the printed agreement could have had."""
-        n, share = annotated[name]
-        agreement = float(of_two[name])
-        drawn = []
-        for _ in range(n):
-            first = rng.random() < share
-            # They agree by nature with probability kappa, else by chance.
-            second = first if rng.random() < agreement else rng.random() < share
-            drawn.append((first, second))
-        return kappa(drawn)
-
-    def gap(rng: random.Random) -> float:
-        gaps = []
-        for name in COLLECTIONS:
-            drawn = rng.choices(pairs[name], k=len(pairs[name]))
-            gaps.append(kappa(drawn) - annotators(rng, name))
-        return sum(gaps) / 2
-
-    estimate = sum(kappa(pairs[name]) - float(of_two[name]) for name in COLLECTIONS) / 2
-    alike(notebook[0]["thesis/3.3-model-less"], estimate, ends_of(gap))
+    again = rows_of(DATA / "facts" / "satisfaction" / "relabelled.csv")
+    people = [row["human"] != "0" for row in again if row["collection"] == name]
+    ends = wilson(sum(people), len(people))
+    alike(evidence["relabelled dialogues"][name], sum(people) / len(people), ends)
 
 
 def binomial(rng: random.Random, n: int, share: float) -> int:
     return sum(rng.random() < share for _ in range(n))
 
 
-def test_more_dissatisfying_utterances_are_confirmed(
-    notebook: tuple[dict[str, Evidence], Any],
-) -> None:
+def test_more_dissatisfying_utterances_are_confirmed(notebook: dict[str, ByPart]) -> None:
     sizes = {row["label"]: row for row in printed("3.2")}
     turned = {row["label"]: row for row in printed("3.5")}
-    parts = []
     for name in COLLECTIONS:
-        for own, other, sign in (
-            ("Satisfaction", "Dissatisfaction", 1),
-            ("Dissatisfaction", "Satisfaction", -1),
+        counts = []
+        for own, other in (
+            ("Satisfaction", "Dissatisfaction"),
+            ("Dissatisfaction", "Satisfaction"),
         ):
-            n = int(sizes[own][f"{name} Test"])
-            parts.append((n, int(turned[other][f"{name} CF"]) / n, sign))
-    estimate = sum(sign * share for _, share, sign in parts) / 2
-
-    def gap(rng: random.Random) -> float:
-        return sum(sign * binomial(rng, n, share) / n for n, share, sign in parts) / 2
-
-    alike(notebook[0]["thesis/3.4-dissatisfying"], estimate, ends_of(gap))
+            counts += [int(turned[other][f"{name} CF"]), int(sizes[own][f"{name} Test"])]
+        gap = counts[0] / counts[1] - counts[2] / counts[3]
+        part = notebook["thesis/3.4-dissatisfying"]["counts of Table 3.5"][name]
+        alike(part, gap, newcombe(*counts))
 
 
 # --- the counts behind Table 3.6 ------------------------------------------------------------------
@@ -211,59 +182,75 @@ def about_binomial(rng: random.Random, right: int, n: int) -> int:
     return min(max(round(rng.gauss(right, spread)), 0), n)
 
 
-def test_models_on_main_and_cf(
-    notebook: tuple[dict[str, Evidence], Any], behind: dict[Key, Counts]
-) -> None:
-    prompted = ("Zephyr", "MistralIF")
+SETUPS = {
+    "BERT": ("w/o up-sampling", "up-sampling x10", "up-sampling x20"),
+    "ASAP": ("w/o up-sampling", "up-sampling x10", "up-sampling x20"),
+    "Zephyr": ("Few-shot",),
+    "MistralIF": ("Few-shot",),
+}
 
-    def changes(sets: dict[Key, Counts], score: str) -> float:
-        gaps = []
+
+def drawn(rng: random.Random, behind: dict[Key, Counts]) -> dict[Key, Counts]:
+    return {key: drawn_again(rng, counts) for key, counts in behind.items()}
+
+
+def sensitivity_at_a_tenth(main: Counts, cf: Counts) -> float:
+    """As many of CF are added to Main as make its dissatisfied samples a tenth."""
+    added = main[1] / 9 - main[3]
+    return (main[2] + cf[2] / cf[3] * added) / (main[3] + added)
+
+
+def test_models_on_main_and_cf(notebook: dict[str, ByPart], behind: dict[Key, Counts]) -> None:
+    """Claims on each model, which is the mean of its setups."""
+
+    def numbers(sets: dict[Key, Counts]) -> dict[tuple[str, str], float]:
+        result = {}
         for name in COLLECTIONS:
-            for model in prompted:
-                on_cf = scores(sets[name, "CF", model, "Few-shot"])[score]
-                gaps.append(on_cf - scores(sets[name, "Main", model, "Few-shot"])[score])
-        return sum(gaps) / 4
+            accuracy, tenth = {}, {}
+            for model, setups in SETUPS.items():
+                main = [sets[name, "Main", model, setup] for setup in setups]
+                cf = [sets[name, "CF", model, setup] for setup in setups]
+                accuracy[model] = statistics.fmean(scores(counts)["Acc"] for counts in main)
+                tenth[model] = statistics.fmean(map(sensitivity_at_a_tenth, main, cf))
+                if setups == ("Few-shot",):
+                    gain = {key: scores(cf[0])[key] - scores(main[0])[key] for key in ("Acc", "R")}
+                    result["3.6-within-ten", f"{name}, {model}"] = gain["Acc"]
+                    result["3.6-macro-recall", f"{name}, {model}"] = gain["R"]
+            for prompted in ("Zephyr", "MistralIF"):
+                for tuned in ("BERT", "ASAP"):
+                    pair = f"{name}, {prompted} and {tuned}"
+                    result["3.6-ahead-on-main", pair] = accuracy[tuned] - accuracy[prompted]
+                    result["3.5-tenth", pair] = tenth[tuned] - tenth[prompted]
+        return result
 
-    def least_lead(sets: dict[Key, Counts]) -> float:
-        leads = []
-        for name in COLLECTIONS:
-            f1 = {key[2:]: scores(sets[key])["F1"] for key in sets if key[:2] == (name, "Main")}
-            best = max(f1[model, "Few-shot"] for model in prompted)
-            leads += [f1[run] - best for run in f1 if run[0] not in prompted]
-        return min(leads) / 100
+    rng = random.Random(17)  # noqa: S311
+    draws = [numbers(drawn(rng, behind)) for _ in range(RESAMPLES)]
+    for (claim, part), estimate in numbers(behind).items():
+        values = sorted(draw[claim, part] for draw in draws)
+        ends = values[round(0.025 * RESAMPLES)], values[round(0.975 * RESAMPLES)]
+        alike(notebook[f"thesis/{claim}"]["counts of Table 3.6"][part], estimate, ends)
 
-    def drawn(rng: random.Random) -> dict[Key, Counts]:
-        return {key: drawn_again(rng, counts) for key, counts in behind.items()}
 
-    alike(
-        notebook[0]["thesis/3.6-comparable"],
-        changes(behind, "Acc"),
-        ends_of(lambda rng: changes(drawn(rng), "Acc")),
-    )
-    alike(
-        notebook[0]["thesis/3.6-macro-recall"],
-        changes(behind, "R"),
-        ends_of(lambda rng: changes(drawn(rng), "R")),
-    )
-    alike(
-        notebook[0]["thesis/3.6-ahead-on-main"],
-        least_lead(behind),
-        ends_of(lambda rng: least_lead(drawn(rng))),
-    )
+def test_jaccard_index_of_zephyr(notebook: dict[str, ByPart], behind: dict[Key, Counts]) -> None:
+    """An index is a share of the contexts that are correct in Main or CF."""
+    published = {row["model"]: row for row in printed("3.7")}
+    for name in COLLECTIONS:
+        shares = []
+        for model in ("Zephyr", "MistralIF"):
+            main, cf = (behind[name, world, model, "Few-shot"] for world in ("Main", "CF"))
+            without_cf = main[1] + main[3] - cf[1] - cf[3]
+            fewest = max(cf[0] + cf[2], main[0] + main[2] - without_cf)
+            shares.append((float(published[model][name]), fewest))
+        variance = sum(share * (1 - share) / n for share, n in shares)
+        gap, reach = shares[0][0] - shares[1][0], 1.96 * math.sqrt(variance)
+        part = notebook["thesis/3.7-zephyr"]["indices of Table 3.7"][f"{name}, index"]
+        alike(part, gap, (gap - reach, gap + reach))
 
 
 # --- the replica ----------------------------------------------------------------------------------
 
 
-def wilson_upper(count: int, n: int) -> float:
-    z = 1.959963984540054
-    middle = (count + z * z / 2) / (n + z * z)
-    reach = z / (n + z * z) * math.sqrt(count * (n - count) / n + z * z / 4)
-    return middle + reach
-
-
-def test_fine_tuned_estimators_drop(notebook: tuple[dict[str, Evidence], Any]) -> None:
-    evidence, left_out = notebook
+def test_fine_tuned_estimators_drop(notebook: dict[str, ByPart]) -> None:
     ratings = {}
     for row in rated():
         sample = f"{row['dialogue']}:{row['line']}"
@@ -276,14 +263,14 @@ def test_fine_tuned_estimators_drop(notebook: tuple[dict[str, Evidence], Any]) -
             for row in rows_of(RECORDED / "readings.csv")
             if row["collection"] == name and row["shown"] == "dissatisfied"
         ]
-        doubt[name] = wilson_upper(len(flips) - flips.count("yes"), len(flips))
+        doubt[name] = wilson(len(flips) - flips.count("yes"), len(flips))[1]
 
     # By run, and in it by dialogue: world, label, and whether it was said.
     predictions: dict[tuple[str, str], dict[str, list[tuple[str, bool, bool]]]] = {}
     for system in ("encoder", "hawkes"):
         for row in rows_of(RECORDED / f"{system}.csv"):
             run = row["collection"], f"{row['system']}, {row['setup']}"
-            if row["world"] == "valid" or run in left_out:
+            if row["world"] == "valid":
                 continue
             label = ratings[row["collection"], row["sample"]] != (row["world"] == "swapped")
             said = float(row["dissatisfaction"]) >= 0.5
@@ -316,20 +303,25 @@ def test_fine_tuned_estimators_drop(notebook: tuple[dict[str, Evidence], Any]) -
             found.append((in_main + certain * n_certain) / (n_main + n_certain))
         return [share / accuracy for share in found]
 
-    def mean_kept(rng: random.Random | None = None) -> list[float]:
+    def kept_by_part(rng: random.Random | None = None) -> dict[str, list[float]]:
+        """Means over the setups of an estimator."""
         drawn: dict[str, list[str]] = {}
-        rows = []
-        for (name, _), of_run in sorted(predictions.items()):
+        rows = defaultdict(list)
+        for (name, run), of_run in sorted(predictions.items()):
             # Every estimator of a collection labels the dialogues that are drawn.
             if name not in drawn:
                 dialogues = sorted(of_run)
                 drawn[name] = rng.choices(dialogues, k=len(dialogues)) if rng else dialogues
             samples = [sample for dialogue in drawn[name] for sample in of_run[dialogue]]
-            rows.append(kept(name, samples))
-        return [sum(column) / len(column) for column in zip(*rows, strict=True)]
+            rows[f"{name}, {run.partition(', ')[0]}"].append(kept(name, samples))
+        return {
+            part: [statistics.fmean(column) for column in zip(*setups, strict=True)]
+            for part, setups in rows.items()
+        }
 
     rng = random.Random(5)  # noqa: S311
-    draws = [mean_kept(rng) for _ in range(400)]
-    low = sorted(draw[1] for draw in draws)[10]
-    high = sorted(draw[2] for draw in draws)[389]
-    alike(evidence["thesis/3.4-drop"], mean_kept()[0], (low, high))
+    draws = [kept_by_part(rng) for _ in range(400)]
+    for part, (estimate, _, _) in kept_by_part().items():
+        low = sorted(draw[part][1] for draw in draws)[10]
+        high = sorted(draw[part][2] for draw in draws)[389]
+        alike(notebook["thesis/3.4-drop"]["swapped responses"][part], estimate, (low, high))

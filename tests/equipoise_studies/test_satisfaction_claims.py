@@ -59,53 +59,41 @@ def test_scores_are_those_of_scikit_learn() -> None:
     assert rates.accuracy("Main", "swapped").iloc[0, 0] == pytest.approx((5 + 1 + 2 + 3) / 19)
 
 
-def test_differences_add_up_the_doubt() -> None:
-    one, other = (
-        Ends(*(pd.DataFrame([part]) for part in parts))
-        for parts in ((4.0, 3.0, 6.0), (2.0, 1.0, 3.0))
-    )
-    assert [part.iloc[0, 0] for part in one.minus(other)] == [2, 0, 5]
-
-
-def test_interval_extends_from_the_lowest_to_the_highest_end() -> None:
-    draws = pd.DataFrame([5.0, *np.arange(41.0)])
-    found = Ends(draws, draws - 10, draws + 10).evidence("a number", 3, 7.0)
-    assert (found.estimate, found.low, found.high, found.n) == (5, -9, 49, 3)
-    assert found.printed == 7
-    assert certain(draws).interval() == (5, 1, 39)
-    assert certain(draws / 100).percent() == "5% [1, 39]"
-
-
-def test_nothing_to_compare_is_a_reason_and_no_number() -> None:
-    runs = pd.MultiIndex.from_tuples([("SGD", "hawkes"), ("SGD", "constant")])
-    number = certain(pd.DataFrame(np.ones((41, 2)), columns=runs))
-    evidence = number.lead("SGD").evidence("a lead", published=0.5)
-    assert evidence.estimate is None
-    assert evidence.reason == claims.NOTHING_TO_COMPARE
-    assert evidence.printed == 0.5
-
-
-def test_kinds_of_estimators_are_selected_and_chance_is_left_out() -> None:
+def test_setups_are_averaged_and_differences_add_up_the_doubt() -> None:
+    """Each few-shot estimator minus each fine-tuned one of its collection."""
     runs = [
-        ("SGD", "constant"),
-        ("SGD", "few-shot"),
-        ("SGD", "hawkes"),
-        ("MultiWOZ", "BERT, x10"),
-        ("MultiWOZ", "Zephyr, Few-shot"),
+        ("SGD", "BERT, w/o up-sampling"),
+        ("SGD", "BERT, up-sampling x10"),
+        ("SGD", "ASAP, w/o up-sampling"),
+        ("SGD", "Zephyr, Few-shot"),
+        ("MultiWOZ", "few-shot"),
     ]
-    assert claims.few_shot(runs) == [runs[1], runs[4]]
-    assert claims.fine_tuned(runs) == [runs[2], runs[3]]
-    assert claims.fine_tuned(runs, "SGD", {runs[2]}) == []
-    columns = pd.MultiIndex.from_product(
-        [["SGD"], ["a", "b"], ["Main"]], names=["collection", "run", "world"]
+    value, low, high = (
+        pd.DataFrame([numbers], columns=pd.MultiIndex.from_tuples(runs))
+        for numbers in ([2.0, 4, 1, 9, 7], [1.0, 3, 0, 8, 6], [4.0, 6, 2, 9, 8])
     )
-    areas = pd.DataFrame(
-        [[0.6, 0.7], *([0.45 + step / 100, 0.6 + step / 100] for step in range(20))],
-        columns=columns,
-    )
-    assert claims.at_chance(areas) == {("SGD", "a")}
-    in_words = {("SGD", "hawkes, up-sampling x10"), ("SGD", "hawkes, w/o up-sampling")}
-    assert claims.by_collection(in_words) == "SGD: hawkes x10, hawkes without up-sampling"
+    leads = Ends(value, low, high).leads()
+    assert leads.value.iloc[0].to_dict() == {
+        ("SGD", "Zephyr and BERT"): 6,
+        ("SGD", "Zephyr and ASAP"): 8,
+    }
+    assert leads.low.iloc[0].tolist() == [8 - 5, 8 - 2]
+    assert leads.high.iloc[0].tolist() == [9 - 2, 9 - 0]
+    assert claims.by_kind(value).iloc[0].to_dict() == {"fine-tuned": 2, "few-shot": 8}
+    few_shot = claims.of_kind(value, "few-shot").iloc[0]
+    assert few_shot.to_dict() == {
+        ("SGD", "few-shot", "Zephyr"): 9,
+        ("MultiWOZ", "few-shot", "few-shot"): 7,
+    }
+
+
+def test_a_part_has_the_interval_of_its_draws_widened_by_the_doubt() -> None:
+    draws = pd.DataFrame({("SGD", "fine-tuned", "BERT"): [5.0, *np.arange(41.0)]})
+    evidence = Ends(draws, draws - 10, draws + 10).evidence({"SGD": 3})
+    assert list(evidence) == ["SGD, BERT"]
+    part = evidence["SGD, BERT"]
+    assert (part.estimate, part.low, part.high, part.n) == (5, -9, 49, 3)
+    assert certain(draws).interval().iloc[0].tolist() == [5, 1, 39]
 
 
 def test_doubt_is_the_mean_over_the_labels_shown() -> None:
@@ -132,31 +120,3 @@ def test_rates_underlying_table_3_6_give_its_scores() -> None:
         assert thesis.accuracy(world).iloc[0].to_dict() == pytest.approx(
             thesis.scores(world, "Acc").iloc[0].to_dict()
         )
-
-
-def test_few_shot_estimators_whose_labels_may_be_chance_are_left_out() -> None:
-    """Youden's J of 12 dialogues: 1, 0 with one label, and 1/12 with one but for one sample."""
-    wrong = np.tile([True, False], 12)
-    same = np.ones(24, dtype=bool)
-    nearly = np.arange(24) != 1
-    said = {
-        "few-shot right": wrong,
-        "few-shot same": same,
-        "few-shot nearly": nearly,
-        "encoder": same,
-    }
-    rows = [
-        ("SGD", run, world, f"{place // 2}:{place % 2}", wrong[place], labels[place])
-        for run, labels in said.items()
-        for world in ("Main", "swapped")
-        for place in range(24)
-    ]
-    tested = pd.DataFrame(
-        rows, columns=["collection", "run", "world", "sample", "dissatisfied", "predicted"]
-    )
-    found = claims.labels_at_chance(tested, np.random.default_rng(0), 500)
-    assert found == {("SGD", "few-shot same"), ("SGD", "few-shot nearly")}
-    assert (
-        claims.labels_at_chance(tested[tested["run"] == "encoder"], np.random.default_rng(0), 5)
-        == set()
-    )

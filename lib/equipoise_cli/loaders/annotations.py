@@ -12,17 +12,18 @@ entity`` and attribute sets explains other labels.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
 from equipoise.loaders.transcripts import run_name
+from equipoise_cli.loaders import read_objects
 
 _TURN = re.compile(
     r"^[^\S\n]*(?:###[^\S\n]+(?P<sign>[US])\d+\b.*$|(?P<name>user|human|assistant|system|bot)[^\S\n]*:)",
@@ -57,11 +58,13 @@ def parse_export(
     path: Path,
     attributes: Mapping[str, AttributeSet],
     labels: pd.DataFrame | None = None,
-) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    key_of: Mapping[str, str] = MappingProxyType({"run": "run", "topic": "topic"}),
+) -> tuple[dict[str, tuple[pd.DataFrame, pd.DataFrame]], list[str]]:
     """Read an export: by annotator the frame of a nugget table, and the turns.
 
-    ``path`` is what messages name, and the run of tasks that name none. Turns are as
-    `equipoise.loaders.transcripts.turn_frame` returns them.
+    ``path`` is what messages name, and the run of tasks that name none; ``key_of`` gives the keys
+    of a task that have its run and its topic. The second value lists keys that no task has. Turns
+    are as `equipoise.loaders.transcripts.turn_frame` returns them.
 
     Raises
     ------
@@ -71,9 +74,11 @@ def parse_export(
     """
     nuggets: dict[str, list[pd.DataFrame]] = {}
     turns: dict[str, list[pd.DataFrame]] = {}
+    missing = dict.fromkeys(key_of.values())
     for task in _tasks(text, path):
-        run = str(task.data.get("run") or run_name(path))
-        topic = str(task.data.get("topic") or task.name)
+        run = str(task.data.get(key_of["run"]) or run_name(path))
+        topic = str(task.data.get(key_of["topic"]) or task.name)
+        missing = {key: None for key in missing if key not in task.data}
         for annotator, spans in task.spans.items():
             frame, boundaries = _conversation(
                 f"{path}, task {task.name}", task, spans, attributes, labels
@@ -89,7 +94,7 @@ def parse_export(
         if not frame["entity"].ne("").any():
             frame = frame.drop(columns="entity")
         result[annotator] = frame, pd.concat(turns[annotator], ignore_index=True)
-    return result
+    return result, list(missing)
 
 
 # --- formats --------------------------------------------------------------------------------------
@@ -97,16 +102,7 @@ def parse_export(
 
 def _tasks(text: str, path: Path) -> Iterator[Task]:
     """Read the tasks of an export; the format is recognised by the keys of each task."""
-    try:
-        if text.lstrip().startswith("["):
-            objects = json.loads(text)
-        else:
-            objects = [json.loads(line) for line in text.split("\n") if line.strip()]
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}, line {error.lineno}: must be JSON, or one JSON object per line ({error.msg})"
-        ) from None
-    for number, content in enumerate(objects, start=1):
+    for number, content in enumerate(read_objects(path, text), start=1):
         name = str(content.get("id", number)) if isinstance(content, dict) else str(number)
         try:
             if "annotations" in content and isinstance(content.get("data"), dict):
@@ -161,9 +157,8 @@ def _studio_task(name: str, content: Mapping[str, Any]) -> Task:
 
 def _doccano_task(name: str, content: Mapping[str, Any]) -> Task:
     """Read a line of doccano: ``text``, and ``label``, ``labels`` or ``entities``."""
-    data = dict(content.get("meta") or {}) | {
-        key: content[key] for key in ("run", "topic") if key in content
-    }
+    known = ("text", "label", "labels", "entities", "meta")
+    data = dict(content.get("meta") or {}) | {k: v for k, v in content.items() if k not in known}
     key = next(name for name in ("label", "labels", "entities") if name in content)
     marks = content[key]
     regions: dict[tuple[int, int], Span] = {}

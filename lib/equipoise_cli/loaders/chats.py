@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from equipoise.loaders.transcripts import run_name
 from equipoise.readers import read_text
+from equipoise_cli.loaders import read_objects
 
 _ROLES = {"user": "user", "human": "user", "assistant": "system", "gpt": "system"}
 """Roles whose texts users see; system prompts and tool calls are left out."""
@@ -21,17 +21,8 @@ def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
     A conversation is a list of (user's text, system's text, mark), the mark being empty. The run is
     the model, if the file names it, else the name of the file; the topic is the id, else a number.
     """
-    text = read_text(path)
-    try:
-        if text.lstrip().startswith("["):
-            objects = json.loads(text)
-        else:
-            objects = [json.loads(line) for line in text.split("\n") if line.strip()]
-    except json.JSONDecodeError as error:
-        problem = f"must be JSON, or one JSON object per line ({error.msg})"
-        raise ValueError(f"{path}, line {error.lineno}: {problem}") from None
     conversations = {}
-    for number, content in enumerate(objects, start=1):
+    for number, content in enumerate(read_objects(path, read_text(path)), start=1):
         where = f"{path}, conversation {number}"
         if not isinstance(content, dict):
             raise ValueError(f"{where}: must be an object, got {content!r:.60}")

@@ -7,7 +7,6 @@ tables are linked, next to ``reports/site``, not copied.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ def guides() -> dict[str, tuple[str, str]]:
     """Read title and Markdown of every page of the guide, by the name of its page."""
     by_page = {}
     for name in settings().guide:
-        path = project.root() / settings().guides / f"{name}.md"
+        path = project.inside(project.root(), settings().guides, f"{name}.md")
         if not settings().guides or not path.is_file():
             path = Path(__file__).parent / "guide" / f"{name}.md"
         text = path.read_text(encoding="utf-8")
@@ -296,11 +295,9 @@ def pages() -> dict[str, bytes]:
 
 
 def refresh() -> None:
-    """Make the site again."""
-    files = pages()
-    folder = project.root() / "reports" / "site"
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, content in files.items():
+    """Make the site again; files that are no longer part of it stay, and `check` names them."""
+    folder = project.inside(project.root(), "reports/site")
+    for name, content in pages().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
@@ -313,5 +310,10 @@ def check() -> list[str]:
         if path.is_file():
             on_disk[path.relative_to(folder).as_posix()] = path.read_bytes()
     files = pages()
-    differing = [name for name in {*on_disk, *files} if on_disk.get(name) != files.get(name)]
-    return [f"reports/site/{name} is outdated: run equipoise site" for name in sorted(differing)]
+    faults = []
+    for name in sorted({*on_disk, *files}):
+        if name not in files:
+            faults.append(f"reports/site/{name} is not part of the site: remove it")
+        elif on_disk.get(name) != files[name]:
+            faults.append(f"reports/site/{name} is outdated: run equipoise site")
+    return faults

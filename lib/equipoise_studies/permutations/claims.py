@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -14,46 +13,19 @@ from equipoise.arrays import Floats, Integers
 from equipoise.permutations.scores import ORIGINAL
 from equipoise.permutations.variance import honest_difference, tiers
 from equipoise.statistics import resampled
-from equipoise_compendium.claims import Evidence, less_chance, stated, verdict
+from equipoise_compendium.claims import Evidence, minus_chance
+from equipoise_compendium.words import number
 
-NOTHING_SAMPLED = "it follows from published numbers, and nothing was sampled"
 _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999
 _EXCHANGES = 1999  # of the systems on each conversation
 _TIER_EXCHANGES = 499  # fewer, since tiers are counted one by one
 _ALPHA = 0.05
-
-
-def weaker(claim: str, with_all: Evidence, with_published: Evidence) -> Evidence:
-    """The evidence that decides less: of all systems, or of those that the paper defines by a rule.
-
-    Antecedent is our own rule in place of a trained model, so no verdict may rest on it.
-    """
-    criterion = stated("permutations").loc[claim, "contradicted_if"]
-    verdicts = [verdict(evidence, criterion) for evidence in (with_all, with_published)]
-    if set(verdicts) == {"holds", "contradicted"}:
-        reason = (
-            f"the verdict depends on our rule Antecedent: {_numbers('with it', with_all)},"
-            f" {_numbers('without it', with_published)}"
-        )
-        return Evidence(with_all.said, reason=reason)
-    if verdicts[1] == "undecided":
-        return with_note(with_published, _numbers("with Antecedent", with_all))
-    return with_note(with_all, _numbers("without Antecedent", with_published))
-
-
-def with_note(evidence: Evidence, note: str) -> Evidence:
-    """The evidence, with a note in brackets."""
-    return replace(evidence, said=f"{evidence.said} ({note})")
-
-
-def _numbers(name: str, evidence: Evidence) -> str:
-    return f"{name} {evidence.estimate:.4g} [{evidence.low:.4g}, {evidence.high:.4g}]"
+_ROUNDING = 1e-12
 
 
 def over_conversations(
-    said: str,
-    values: Floats | pd.Series | pd.DataFrame,
+    values: Floats | Sequence[float] | pd.Series | pd.DataFrame,
     statistic: Callable[[Floats], float] = float,
     *,
     published: float | None = None,
@@ -61,14 +33,31 @@ def over_conversations(
     """A statistic of the means over conversations, the first axis; by default the mean itself."""
     array = np.asarray(values, dtype=np.float64)
 
-    def drawn_mean(places: Integers) -> float:
+    def resampled_mean(places: Integers) -> float:
         return float(statistic(array[places].mean(axis=0)))
 
-    return bootstrapped(said, drawn_mean, len(array), published=published)
+    return bootstrapped(resampled_mean, len(array), published=published)
+
+
+def by_system(values: pd.DataFrame, published: pd.Series | None = None) -> dict[str, Evidence]:
+    """The mean over conversations of each column; ``published``: values by column."""
+    known = {} if published is None else published.to_dict()
+    evidence = {}
+    for system in values.columns:
+        evidence[system] = over_conversations(values[system], published=known.get(system))
+    return evidence
+
+
+def text(evidence: Evidence, decimals: int = 3) -> str:
+    """Write an estimate with its interval."""
+    estimate, low, high = evidence.estimate, evidence.low, evidence.high
+    if estimate is None or low is None or high is None:
+        raise ValueError(f"evidence without an interval: {evidence}")
+    ends = f"[{number(low, decimals)}, {number(high, decimals)}]"
+    return f"{number(estimate, decimals)} {ends}"
 
 
 def bootstrapped(
-    said: str,
     statistic: Callable[[Integers], float],
     conversations: int,
     *,
@@ -77,39 +66,19 @@ def bootstrapped(
     """A statistic of the places of conversations, which are drawn with replacement."""
     rng = np.random.default_rng(_SEED)
     interval = resampled(statistic, conversations, rng, resamples=_RESAMPLES)
-    return Evidence(said, *interval, n=conversations, printed=published)
-
-
-def lead_of_first(means: Floats) -> float:
-    """First mean minus the best of the others."""
-    return float(means[0] - means[1:].max())
-
-
-def ratio_of_two(means: Floats) -> float:
-    """First mean divided by the second."""
-    return float(means[0] / means[1])
-
-
-def share_of_conversations(said: str, holds: Sequence[bool] | pd.Series) -> Evidence:
-    """Share of the conversations in which something holds, with its exact binomial interval."""
-    count, conversations = int(np.sum(holds)), len(holds)
-    ends = stats.binomtest(count, conversations).proportion_ci()
-    share = count / conversations
-    said = f"{said} ({count} of {conversations})"
-    return Evidence(said, share, float(ends.low), float(ends.high), n=conversations)
+    return Evidence(*interval, n=conversations, published=published)
 
 
 def variance_ratio(
-    said: str, ratio: float, freedom: tuple[float, float], *, published: float | None = None
+    ratio: float, freedom: tuple[float, float], *, published: float | None = None
 ) -> Evidence:
     """A ratio of two mean squares, with the interval of the F distribution."""
     high_quantile, low_quantile = stats.f.ppf([1 - _ALPHA / 2, _ALPHA / 2], *freedom)
     low, high = float(ratio / high_quantile), float(ratio / low_quantile)
-    said = f"{said}, with the interval of an F distribution"
-    return Evidence(said, ratio, low, high, printed=published)
+    return Evidence(float(ratio), low, high, published=published)
 
 
-# --- systems exchanged on each conversation -------------------------------------------------------
+# --- systems randomly permuted on each conversation -----------------------------------------------
 
 
 def systems_exchanged(values: Floats, rng: np.random.Generator, draws: int) -> Floats:
@@ -117,7 +86,7 @@ def systems_exchanged(values: Floats, rng: np.random.Generator, draws: int) -> F
     return rng.permuted(np.tile(values, (draws, 1, 1)), axis=2)
 
 
-def model_effect(said: str, values: pd.DataFrame, *, published: float | None = None) -> Evidence:
+def model_effect(values: pd.DataFrame, *, published: float | None = None) -> Evidence:
     """F of the factor model over conversations, minus its mean with systems randomly exchanged.
 
     ``values``: one row per conversation, one column per system.
@@ -128,13 +97,7 @@ def model_effect(said: str, values: pd.DataFrame, *, published: float | None = N
     model_sum = len(values) * (observed_and_drawn.mean(axis=1) ** 2).sum(axis=1)
     interaction_sum = (centred**2).sum() - model_sum
     ratios = model_sum / interaction_sum * (len(values) - 1)
-    return less_chance(
-        f"F of the factor model, {said}",
-        float(ratios[0]),
-        ratios[1:],
-        n=len(values),
-        printed=published,
-    )
+    return minus_chance(float(ratios[0]), ratios[1:], n=len(values), published=published)
 
 
 def false_alarms(wide: pd.DataFrame) -> Evidence:
@@ -153,11 +116,7 @@ def false_alarms(wide: pd.DataFrame) -> Evidence:
     ratios = (model_sum / (systems - 1)) / ((total - model_sum) / freedom)
     alarms = int((ratios > stats.f.isf(_ALPHA, systems - 1, freedom)).sum())
     ends = stats.binomtest(alarms, _EXCHANGES).proportion_ci()
-    said = (
-        f"share of {_EXCHANGES:,} random exchanges of the systems on each conversation after which "
-        "MD1 finds the factor model significant"
-    )
-    return Evidence(said, alarms / _EXCHANGES, float(ends.low), float(ends.high))
+    return Evidence(alarms / _EXCHANGES, float(ends.low), float(ends.high))
 
 
 # --- tiers ----------------------------------------------------------------------------------------
@@ -190,8 +149,7 @@ def more_tiers(wide: pd.DataFrame) -> Evidence:
     by_chance = []
     for places in systems_exchanged(systems, np.random.default_rng(_SEED), _TIER_EXCHANGES):
         by_chance.append(gain([part[:, place] for part, place in zip(parts, places, strict=True)]))
-    said = "tiers of MD1 minus tiers in the original order"
-    return less_chance(said, gain(parts), by_chance, n=len(parts))
+    return minus_chance(gain(parts), by_chance, n=len(parts))
 
 
 def more_tiers_exactly(original: pd.DataFrame, means: pd.DataFrame) -> Evidence:
@@ -204,16 +162,13 @@ def more_tiers_exactly(original: pd.DataFrame, means: pd.DataFrame) -> Evidence:
     def gain(places: Integers) -> float:
         return float(count_tiers(second[places]) - count_tiers(first[places]))
 
-    said = "tiers with exact means over all permutations minus tiers in the original order"
-    return bootstrapped(said, gain, len(first))
+    return bootstrapped(gain, len(first))
 
 
 # --- variance components --------------------------------------------------------------------------
 
 
-def omega_squared_of_topics(
-    said: str, values: pd.DataFrame, *, published: float | None = None
-) -> Evidence:
+def omega_squared_of_topics(values: pd.DataFrame, *, published: float | None = None) -> Evidence:
     """Partial omega squared of the factor topic of MD0.
 
     ``values``: one row per conversation, one column per system.
@@ -230,12 +185,10 @@ def omega_squared_of_topics(
         surplus = topic_sums - (topics - 1) * mean_square
         return float(surplus / (surplus + topics * systems * mean_square))
 
-    return bootstrapped(said, omega_squared, len(array), published=published)
+    return bootstrapped(omega_squared, len(array), published=published)
 
 
-def omega_squared_of_model(
-    said: str, wide: pd.DataFrame, *, published: float | None = None
-) -> Evidence:
+def omega_squared_of_model(wide: pd.DataFrame, *, published: float | None = None) -> Evidence:
     """Partial omega squared of the factor model of MD1; ``wide``: of `score_matrix`."""
     systems = wide.shape[1]
     centred = wide.sub(wide.mean(axis=1), axis=0)
@@ -253,10 +206,10 @@ def omega_squared_of_model(
         surplus = model_sum - (systems - 1) * residual
         return float(surplus / (surplus + n_rows * systems * residual))
 
-    return over_conversations(said, np.array(rows), omega_squared, published=published)
+    return over_conversations(np.array(rows), omega_squared, published=published)
 
 
-def shared_by_systems(said: str, wide: pd.DataFrame) -> Evidence:
+def shared_by_systems(wide: pd.DataFrame) -> Evidence:
     r"""Share of the effect of a permutation that is common to the systems.
 
     .. math:: \rho = \frac{\sigma^2_\nu}{\sigma^2_\nu + \sigma^2_\varepsilon}
@@ -279,7 +232,39 @@ def shared_by_systems(said: str, wide: pd.DataFrame) -> Evidence:
         error = residual_sum / freedom / (systems - 1)
         return float((nested - error) / (nested + (systems - 1) * error))
 
-    return bootstrapped(said, rho, len(sums))
+    return bootstrapped(rho, len(sums))
+
+
+# --- permutations that suit systems ---------------------------------------------------------------
+
+
+def gains_chosen_by_others(scores_of_all: Mapping[str, Floats]) -> Floats:
+    """Gain over the original order on the permutation that is best for the mean of the others.
+
+    The best of many permutations is above any one by chance. So the system that is tested has no
+    part in the choice: if no permutation suits all, the expected gain is 0. ``scores_of_all``: of
+    `Experiment.scores_of_all`. Returns shape (conversations, systems).
+    """
+    gains = []
+    for scores in scores_of_all.values():
+        n_systems = scores.shape[1]
+        mean_of_others = (scores.sum(axis=1, keepdims=True) - scores) / (n_systems - 1)
+        best_for_others = mean_of_others.argmax(axis=0)
+        gains.append(scores[best_for_others, np.arange(n_systems)] - scores[0])
+    return np.array(gains)
+
+
+def better_for_all(scores_of_all: Mapping[str, Floats]) -> Floats:
+    """Share of the permutations that are better than the original order for all, minus chance.
+
+    By chance each system has better permutations of its own, as many as it has here: the product of
+    their shares. ``scores_of_all``: of `Experiment.scores_of_all`. Returns shape (conversations,).
+    """
+    surplus = []
+    for scores in scores_of_all.values():
+        is_better = scores[1:] > scores[0] + _ROUNDING
+        surplus.append(is_better.all(axis=1).mean() - is_better.mean(axis=0).prod())
+    return np.array(surplus)
 
 
 # --- rankings -------------------------------------------------------------------------------------

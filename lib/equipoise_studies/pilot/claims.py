@@ -10,10 +10,11 @@ import pandas as pd
 from equipoise.arrays import Integers
 from equipoise.statistics import resampled
 from equipoise_compendium.claims import Evidence
+from equipoise_studies.pilot.protocol import outcome_pairs
 
 
 def clustered_mean(
-    values: pd.DataFrame, said: str, weights: str = "", by: Sequence[str] = ("topic",)
+    values: pd.DataFrame, weights: str = "", by: Sequence[str] = ("topic",)
 ) -> Evidence:
     """Estimate the mean of the column ``value`` with a bootstrap interval over clusters.
 
@@ -29,4 +30,27 @@ def clustered_mean(
         weighted, weight = sums[drawn].sum(axis=0)
         return float(weighted / weight)
 
-    return Evidence(said, *resampled(mean, len(sums), np.random.default_rng(0)), n=len(sums))
+    return Evidence(*resampled(mean, len(sums), np.random.default_rng(0)), n=len(sums))
+
+
+def topic_effect(turns: pd.DataFrame) -> Evidence:
+    """Estimate how much more often trials of two topics end differently than trials of one.
+
+    Two topics are of one type. The interval is by bootstrap over topics; a topic and its own copy
+    in a sample are no pair. Needs two trials of each topic.
+    """
+    pairs = outcome_pairs(turns)
+    counts = pd.crosstab(pairs["topic"], pairs["pair"])
+    types = turns.groupby("topic")["type"].first().loc[counts.index].to_numpy()
+    count = counts.to_numpy(dtype=float)
+    trials = count.sum(axis=1)
+    share = count / trials[:, None]
+    two_topics = 1 - share @ share.T  # shape (topics, topics)
+    one_topic = 1 - (count * (count - 1)).sum(axis=1) / (trials * (trials - 1))
+
+    def difference(drawn: Integers) -> float:
+        same_type = types[drawn, None] == types[drawn]
+        is_pair = same_type & (drawn[:, None] != drawn)
+        return float(two_topics[np.ix_(drawn, drawn)][is_pair].mean() - one_topic[drawn].mean())
+
+    return Evidence(*resampled(difference, len(count), np.random.default_rng(0)), n=len(count))

@@ -114,7 +114,7 @@ def annotated_conversations(
     for index, (run, topic) in enumerate(nuggets.conversations[["run", "topic"]].to_numpy()):
         conversation_turns = turns[(turns["run"] == run) & (turns["topic"] == topic)]
         rows, end = _relevant(nuggets, index, conversation_turns)
-        conversations.append(_Conversation(run, conversation_turns, rows, end))
+        conversations.append(_Conversation(run, topic, conversation_turns, rows, end))
     # The longest of all sets the axis, drawn or not: two figures of one table can be compared.
     right = max(conversation.end for conversation in conversations)
     drawn = [conversation for conversation in conversations if not runs or conversation.run in runs]
@@ -137,6 +137,7 @@ def annotated_conversations(
         sharex=True,
         squeeze=False,
     )
+    has_topics = len({conversation.topic for conversation in drawn}) > 1
     axes_of_runs = axes.reshape(len(drawn), -1)
     panels = zip(drawn, axes_of_runs, bars_of_runs, lanes_of_runs, strict=True)
     for number, (conversation, (top, *below), bars, lanes) in enumerate(panels):
@@ -151,7 +152,8 @@ def annotated_conversations(
             ax.grid(visible=False)
         height = heights[number * len(heights) // len(drawn)]
         level_height = _draw_levels(top, nuggets, bars, height)
-        top.set_title(literal(conversation.run), loc="left", pad=16)
+        title = f"{conversation.run}, {conversation.topic}" if has_topics else conversation.run
+        top.set_title(literal(title), loc="left", pad=16)
         if named:
             names = nuggets.names[bars.rows].tolist()
             _write_names(top, bars.middles, names, lanes, level_height)
@@ -166,6 +168,7 @@ def annotated_conversations(
 @dataclass(frozen=True)
 class _Conversation:
     run: str
+    topic: str
     turns: pd.DataFrame
     rows: Integers
     """Its relevant nuggets."""

@@ -7,18 +7,20 @@ draws papers with all of their facets.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from math import comb
 from string import ascii_lowercase
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from equipoise.arrays import Floats, Integers
 from equipoise.statistics import percentile_interval, resampled
 from equipoise_compendium.claims import Evidence
 from equipoise_studies.query_by_example.systems import ALPHAS, Candidates, gains
-from equipoise_studies.query_by_example.tables import published_effectiveness
+from equipoise_studies.query_by_example.tables import published_numbers
 
 RESAMPLES = 1999
 SHUFFLES = 40
@@ -34,55 +36,33 @@ def map_by_ranker(values: pd.DataFrame) -> pd.DataFrame:
     return values[is_map].pivot_table(index=["query", "task"], columns="run", values="value")
 
 
-def over_papers(
-    said: str,
-    facets: pd.MultiIndex,
-    statistic: Callable[[Integers], float],
-    published: float | None = None,
-) -> Evidence:
-    """Compute a statistic and its bootstrap interval over the query papers.
-
-    ``statistic`` takes how often each facet was drawn. ``published``: what the thesis reports.
-    """
-    paper, names = pd.factorize(facets.get_level_values("query"))
-
-    # A paper that is drawn twice counts twice in each of its facets.
-    def drawn_statistic(drawn: Integers) -> float:
-        return statistic(np.bincount(drawn, minlength=len(names))[paper])
-
-    interval = resampled(drawn_statistic, len(names), np.random.default_rng(0), resamples=RESAMPLES)
-    return Evidence(said, *interval, n=len(names), printed=published)
-
-
 def mean_difference(
-    said: str,
     first: pd.DataFrame | pd.Series,
     second: pd.DataFrame | pd.Series,
     published: float | None = None,
 ) -> Evidence:
-    """Compute how far the mean of some columns is above the mean of others, over facets."""
+    """Compute how far the mean of some columns is above the mean of others, over facets.
+
+    The interval draws query papers. ``published``: what the thesis reports.
+    """
     first_mean = first.mean(axis=1) if isinstance(first, pd.DataFrame) else first
     second_mean = second.mean(axis=1) if isinstance(second, pd.DataFrame) else second
     gaps = (first_mean - second_mean).to_numpy()
-    return over_papers(said, first.index, lambda n: float(n @ gaps / n.sum()), published)
+    paper, names = pd.factorize(first.index.get_level_values("query"))
 
+    def drawn_mean(drawn: Integers) -> float:
+        # A paper that is drawn twice counts twice in each of its facets.
+        times = np.bincount(drawn, minlength=len(names))[paper]
+        return float(times @ gaps / times.sum())
 
-def lead_over_best(
-    said: str, scores: pd.DataFrame, ranker: str, published: float | None = None
-) -> Evidence:
-    """Compute how far a ranker is above the best of the others; each sample has its own best."""
-    values, place = scores.to_numpy(), scores.columns.get_loc(ranker)
-
-    def lead(n: Integers) -> float:
-        means = n @ values / n.sum()
-        return float(means[place] - np.delete(means, place).max())
-
-    return over_papers(said, scores.index, lead, published)
+    interval = resampled(drawn_mean, len(names), np.random.default_rng(0), resamples=RESAMPLES)
+    return Evidence(*interval, n=len(names), published=published)
 
 
 def published_lead(published: pd.DataFrame, first: Sequence[str], second: Sequence[str]) -> float:
     """Return the difference of the mean published MAP of two lists of rows."""
-    means = published_effectiveness(published).filter(like="MAP").mean(axis=1)
+    cells = published_numbers(published).droplevel("row")
+    means = cells.filter(like="MAP").mean(axis=1)
     return float(means[list(first)].mean() - means[list(second)].mean())
 
 
@@ -100,21 +80,35 @@ def _drawn_facets(candidates: Candidates, rng: np.random.Generator) -> tuple[Flo
     return np.vstack([np.ones(len(paper)), times[:, paper]]), len(names)
 
 
-def gain_of_mixing(
-    said: str, candidates: Candidates, splits: pd.DataFrame, published: float | None = None
+def _with_interval(
+    estimate: float, samples: Floats, n: int, published: float | None = None
 ) -> Evidence:
-    """Compute what mixtures gain over the better of their parts; each sample tunes its weights."""
+    low, high = percentile_interval(samples)
+    return Evidence(estimate, min(low, estimate), max(high, estimate), n, published)
+
+
+def gain_of_mixing(
+    candidates: Candidates, splits: pd.DataFrame, published: Sequence[float] | None = None
+) -> list[Evidence]:
+    """Compute what each mixture gains over the better of its two rankers.
+
+    Each bootstrap sample tunes its weights and has its own better ranker. ``published``: what the
+    thesis reports of each mixture.
+    """
     times, n_papers = _drawn_facets(candidates, np.random.default_rng(0))
     mixing, _ = gains(candidates.curves(), candidates.facets, splits, times)
-    low, high = percentile_interval(mixing[1:])
-    estimate = float(mixing[0])
-    return Evidence(said, estimate, min(low, estimate), max(high, estimate), n_papers, published)
+    evidence = []
+    for mixture, gain in enumerate(mixing):
+        reported = published[mixture] if published else None
+        evidence.append(_with_interval(float(gain[0]), gain[1:], n_papers, reported))
+    return evidence
 
 
-def gain_of_oracle(candidates: Candidates, splits: pd.DataFrame) -> Evidence:
+def gain_of_oracle(candidates: Candidates, splits: pd.DataFrame) -> list[Evidence]:
     """Compute what the oracle gains over one tuned weight, minus what it gains by chance.
 
-    By chance: with scores randomly permuted among the candidates of each query.
+    By chance: with scores randomly permuted among the candidates of each query. Returns the
+    evidence of each mixture.
     """
     rng = np.random.default_rng(0)
     times, n_papers = _drawn_facets(candidates, rng)
@@ -124,32 +118,16 @@ def gain_of_oracle(candidates: Candidates, splits: pd.DataFrame) -> Evidence:
 
     # Each sample is paired with one permutation, so that the interval covers both kinds of chance.
     draw = rng.integers(SHUFFLES, size=RESAMPLES)
-    differences = oracle[1:] - by_chance[draw, np.arange(1, RESAMPLES + 1)]
-    low, high = percentile_interval(differences)
-    observed, expected = float(oracle[0]), float(by_chance[:, 0].mean())
-    n_reached = int((by_chance[:, 0] >= observed).sum())
-    estimate = observed - expected
-    return Evidence(
-        "mean gain in MAP of the oracle over one tuned weight, minus its gain with scores randomly "
-        f"permuted among the candidates ({observed:.3f} minus {expected:.3f}; {n_reached} of "
-        f"{SHUFFLES} permutations reach as much)",
-        estimate,
-        min(low, estimate),
-        max(high, estimate),
-        n_papers,
-    )
+    sample = np.arange(1, RESAMPLES + 1)
+    evidence = []
+    for gain, chance_gains in zip(oracle, by_chance.swapaxes(0, 1), strict=True):
+        estimate = float(gain[0] - chance_gains[:, 0].mean())
+        samples = gain[1:] - chance_gains[draw, sample]
+        evidence.append(_with_interval(estimate, samples, n_papers))
+    return evidence
 
 
 # --- published cells ------------------------------------------------------------------------------
-
-
-def numbers_of(published: pd.DataFrame) -> pd.DataFrame:
-    """Read the cells of a published table as numbers, per cent without its sign.
-
-    The index is the first two columns of the table.
-    """
-    cells = published.set_index(list(published.columns[:2])).filter(regex="MAP|nDCG")
-    return cells.replace("%", "", regex=True).astype(float)
 
 
 def marked_above(text: str) -> set[str]:
@@ -159,6 +137,34 @@ def marked_above(text: str) -> set[str]:
         start = ascii_lowercase.index(first)
         letters |= set(ascii_lowercase[start : ascii_lowercase.index(last or first) + 1])
     return letters
+
+
+def from_marks(
+    cells: pd.DataFrame, marks: pd.DataFrame, pairs: Sequence[tuple[str, str]]
+) -> Evidence:
+    r"""Bound the mean difference of pairs of published rows by their marks of significance.
+
+    A mark says that p, multiplied by the number of pairs of rows in a column, is below 0.05. So
+    \|t\| is above its critical value, which bounds the standard error of the difference. The
+    standard error of a mean is at most the mean of the standard errors.
+
+    Parameters
+    ----------
+    cells, marks
+        Published numbers and marks, by row letter.
+    pairs
+        The row that is marked as better, and the other one.
+    """
+    differences = []
+    for better, worse in pairs:
+        for column, letters in marks.loc[better].items():
+            if worse not in marked_above(letters):
+                raise ValueError(f"row {better}, {column}: no mark for row {worse}")
+            differences.append(cells.loc[better, column] - cells.loc[worse, column])
+    critical = stats.t.ppf(1 - 0.05 / (2 * comb(len(cells), 2)), QUERIES - 1)
+    estimate = float(np.mean(differences))
+    half = float(stats.norm.ppf(0.975) * np.mean(np.abs(differences)) / critical)
+    return Evidence(estimate, estimate - half, estimate + half)
 
 
 def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats, Floats]:
@@ -179,7 +185,7 @@ def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats
 
 def published_checks(published: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     """Check relations between the cells of Tables 2.1 to 2.4: ``check, cells, hold``."""
-    cells = {number: numbers_of(published[number]).droplevel("row") for number in (1, 2, 3)}
+    cells = {number: published_numbers(published[number]).droplevel("row") for number in (1, 2, 3)}
     bm25, tilde, tildev2, *mixtures = (row.to_numpy() for _, row in cells[3].iterrows())
     mixed = np.stack(mixtures)
     better_part = np.maximum(bm25, np.stack([tilde, tildev2]))
@@ -188,7 +194,7 @@ def published_checks(published: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
         rows = cells[1].index.intersection(cells[other].index)
         repeated[other] = (cells[1].loc[rows] == cells[other].loc[rows]).to_numpy()
 
-    statistics = numbers_of(published[4])
+    statistics = published_numbers(published[4])
     quality, average, at_0, at_1 = (
         statistics.xs(name, level="statistic").to_numpy()
         for name in (

@@ -166,7 +166,7 @@ def interpolation_sweep(
     labels = [
         *names.values(),
         "one α for all queries",
-        "its 95 % interval",
+        "its 95% interval",
         "the best α of each query",
     ]
     axes[0, 0].figure.legend(handles, labels, ncols=2, loc="outside upper center")
@@ -188,5 +188,5 @@ def differences(ax: Axes, table: pd.DataFrame) -> None:
     ax.axvline(0, color="#444444", lw=0.8)
     ax.set_yticks(range(len(places)), map(literal, places))
     ax.invert_yaxis()
-    ax.set_xlabel("Difference in MAP, with its 95 % interval over query papers")
+    ax.set_xlabel("Difference in MAP, with its 95% interval over query papers")
     ax.figure.legend(ncols=len(collections), loc="outside upper center")

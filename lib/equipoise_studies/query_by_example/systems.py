@@ -386,8 +386,8 @@ def gains(
     Returns
     -------
     mixing, oracle
-        Mean gain in MAP over the mixtures, shape (..., samples): of one tuned weight over the
-        better of the two rankers, and of the best weight of each facet over the tuned one.
+        Mean gain in MAP, shape (..., mixtures, samples): of one tuned weight over the better of
+        the two rankers, and of the best weight of each facet over the tuned one.
     """
     sums = np.zeros((4, *curves.shape[:-2], len(times)))
     n_tested = np.zeros(len(times))
@@ -407,6 +407,4 @@ def gains(
         sums[3] += curves[..., is_test].max(axis=-2) @ times[:, is_test].T
         n_tested += times[:, is_test].sum(axis=1)
     ranker, bm25, one_weight, best_weights = sums / n_tested
-    mixing = (one_weight - np.maximum(ranker, bm25)).mean(axis=-2)
-    oracle = (best_weights - one_weight).mean(axis=-2)
-    return mixing, oracle
+    return one_weight - np.maximum(ranker, bm25), best_weights - one_weight

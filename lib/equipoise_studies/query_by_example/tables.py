@@ -101,9 +101,9 @@ def with_published(table: pd.DataFrame, study: Study, published: pd.DataFrame) -
     table = table.copy()
     row_of = {name: row for row, name in study.rows(published).items()}
     rows = table["model"].map(row_of)
-    # "stands for" is empty where a ranker is the thesis's own, as BM25 is.
-    table.insert(2, "stands for", rows.where(rows != table["model"], "").fillna(""))
-    cells = published_effectiveness(published)
+    # "replaces" is empty where a ranker is the thesis's own, as BM25 is.
+    table.insert(2, "replaces", rows.where(rows != table["model"], "").fillna(""))
+    cells = published_numbers(published).droplevel("row")
     for column in cells:
         if column in table:
             table[f"thesis {column}"] = rows.map(cells[column])
@@ -112,10 +112,14 @@ def with_published(table: pd.DataFrame, study: Study, published: pd.DataFrame) -
     return table
 
 
-def published_effectiveness(published: pd.DataFrame) -> pd.DataFrame:
-    """Read the cells of a published table as numbers by model; per cent becomes a fraction."""
+def published_numbers(published: pd.DataFrame) -> pd.DataFrame:
+    """Read the cells of a published table as numbers; per cent becomes a fraction.
+
+    The index is the first two columns of the table.
+    """
 
     def number(text: str) -> float:
         return float(text.rstrip("%")) / 100 if text.endswith("%") else float(text)
 
-    return published.set_index("model").filter(regex="MAP|nDCG").map(number)
+    cells = published.set_index(list(published.columns[:2]))
+    return cells.filter(regex="MAP|nDCG").map(number)

@@ -1,20 +1,21 @@
-"""Numbers behind the claims of chapter 4: bootstraps over queries, and published cells.
+"""Evidence for the claims of chapter 4: intervals over queries, and published cells.
 
 Scores of one measure come as a table with one row per query and one column per ranker (`by_query`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from equipoise.arrays import Floats, Integers, ratio
+from equipoise.arrays import Floats, Integers
 from equipoise.statistics import compare_pairs, resampled
-from equipoise_compendium.claims import Evidence, less_chance
+from equipoise_compendium.claims import Evidence, minus_chance
 from equipoise_compendium.printed import printed_table
+from equipoise_studies.ranking_bias.data import Study
 
 PERMUTATIONS = 999
 """Random permutations of the rankers of each query."""
@@ -27,23 +28,20 @@ def by_query(scores: pd.DataFrame, label: str, measure: str) -> pd.DataFrame:
 
 
 def bootstrapped(
-    said: str,
-    statistic: Callable[[Integers], float],
-    queries: int,
-    published: float | None = None,
+    statistic: Callable[[Integers], float], queries: int, published: float | None = None
 ) -> Evidence:
     """Evidence with a 95% interval over resampled queries.
 
-    ``statistic`` takes the places of the resampled queries.
+    ``statistic`` takes the positions of the resampled queries.
     """
     estimate, low, high = resampled(statistic, queries, np.random.default_rng(0))
-    return Evidence(said, estimate, low, high, queries, published)
+    return Evidence(estimate, low, high, queries, published)
 
 
-def mean_evidence(said: str, values: pd.Series, published: float | None = None) -> Evidence:
+def mean_evidence(values: pd.Series, published: float | None = None) -> Evidence:
     """Evidence of a mean over queries."""
     numbers = values.to_numpy()
-    return bootstrapped(said, lambda places: float(numbers[places].mean()), len(values), published)
+    return bootstrapped(lambda places: float(numbers[places].mean()), len(values), published)
 
 
 def differences(
@@ -59,63 +57,52 @@ def differences(
             compared = scores[(scores["queries"] == label) & (scores["measure"] == measure)]
             pairs = compare_pairs(compared, baseline=baseline, test="t", correction="bonferroni")
             comparisons.append(pairs.assign(queries=label, measure=measure))
-    return pd.concat(comparisons).rename(columns={"a": "run"})
+    return pd.concat(comparisons, ignore_index=True).rename(columns={"a": "run"})
 
 
-# --- statistics of several rankers ----------------------------------------------------------------
+def difference_evidence(comparisons: pd.DataFrame) -> dict[str, dict[str, Evidence]]:
+    """Evidence of each row of `differences`, by query set and by ranker and measure.
 
-
-def share_above(
-    said: str, scores: pd.DataFrame, baseline: str, alpha: float, published: float
-) -> Evidence:
-    """Share of the other rankers that are significantly above the baseline.
-
-    Paired t-tests with Bonferroni's correction. The interval is the exact binomial one for so few
-    rankers. Its upper end counts each ranker that is not significantly below at 0.01, since the
-    queries leave these open.
+    A column ``published`` has the published differences, NaN where there is none.
     """
-    gaps = scores.drop(columns=baseline).sub(scores[baseline], axis=0).to_numpy()
-    queries, rankers = gaps.shape
-    errors = gaps.std(axis=0, ddof=1) / np.sqrt(queries)
-    bound = stats.t.isf(alpha / (2 * rankers), queries - 1) * errors
-    wide_bound = stats.t.isf(0.01 / (2 * rankers), queries - 1) * errors
-    n_above = int((gaps.mean(axis=0) > bound).sum())
-    n_not_below = max(n_above, int((gaps.mean(axis=0) >= -wide_bound).sum()))
-    low = stats.binomtest(n_above, rankers).proportion_ci(0.95, "exact").low
-    high = stats.binomtest(n_not_below, rankers).proportion_ci(0.95, "exact").high
-    return Evidence(said, n_above / rankers, float(low), float(high), rankers, published)
+    parts: dict[str, dict[str, Evidence]] = {}
+    for row in comparisons.to_dict("records"):
+        published = row.get("published")
+        evidence = Evidence(
+            row["difference"],
+            row["low"],
+            row["high"],
+            row["units"],
+            None if pd.isna(published) else published,
+        )
+        parts.setdefault(row["queries"], {})[f"{row['run']}, {row['measure']}"] = evidence
+    return parts
 
 
-def lead_over_others(said: str, scores: pd.DataFrame, baseline: str, published: float) -> Evidence:
-    """The baseline minus the highest other ranker."""
-    own = scores[baseline].to_numpy()
-    others = scores.drop(columns=baseline).to_numpy()
+def correlation_evidence(
+    first: pd.DataFrame, second: pd.DataFrame, published: Mapping[str, float | None]
+) -> dict[str, Evidence]:
+    """Pearson's r of two measures over queries, by ranker; ``published`` also by ranker."""
+    parts = {}
+    for run in first.columns:
+        pairs = np.stack([first[run], second[run]])  # shape (measures, queries)
+        if (np.ptp(pairs, axis=1) == 0).any():
+            parts[run] = Evidence(reason="the ranker has one score for every query")
+            continue
+        parts[run] = bootstrapped(partial(pearson, pairs), pairs.shape[1], published.get(run))
+    return parts
 
-    def lead(places: Integers) -> float:
-        return float(own[places].mean() - others[places].mean(axis=0).max())
 
-    return bootstrapped(said, lead, len(own), published)
-
-
-def mean_correlation(
-    said: str, first: pd.DataFrame, second: pd.DataFrame, published: float
-) -> Evidence:
-    """Pearson's r of two measures over queries, mean over the rankers."""
-    one, other = first.to_numpy(), second.to_numpy()
-    if ((np.ptp(one, axis=0) == 0) | (np.ptp(other, axis=0) == 0)).any():
-        return Evidence(said, reason="a ranker has one score for every query")
-
-    def mean_r(places: Integers) -> float:
-        x = one[places] - one[places].mean(axis=0)
-        y = other[places] - other[places].mean(axis=0)
-        spread = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
-        return float(ratio((x * y).sum(axis=0), spread, 0.0).mean())
-
-    return bootstrapped(said, mean_r, len(one), published)
+def pearson(pairs: Floats, places: Integers) -> float:
+    """Pearson's r of two measures on some queries, NaN where one of them is constant."""
+    drawn = pairs[:, places]
+    first, second = drawn - drawn.mean(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return float(first @ second / np.sqrt((first @ first) * (second @ second)))
 
 
 def against_permuted_rankers(
-    said: str, first: pd.DataFrame, second: pd.DataFrame, statistic: Callable[[Floats], float]
+    first: pd.DataFrame, second: pd.DataFrame, statistic: Callable[[Floats], float]
 ) -> Evidence:
     """A statistic minus its expectation where the rankers of each query are randomly permuted.
 
@@ -128,7 +115,7 @@ def against_permuted_rankers(
         order = rng.random(scores.shape[:2]).argsort(axis=1)
         permuted = np.take_along_axis(scores, order[:, :, np.newaxis], axis=1)
         by_chance[number] = statistic(permuted.mean(axis=0))
-    return less_chance(said, statistic(scores.mean(axis=0)), by_chance, n=len(scores))
+    return minus_chance(statistic(scores.mean(axis=0)), by_chance, n=len(scores))
 
 
 def smaller_lead(means: Floats) -> float:
@@ -149,32 +136,23 @@ def clearest_reversal(means: Floats) -> float:
 
 
 def excess_change(
-    said: str, fairness: pd.DataFrame, labels: Sequence[str], cutoffs: Sequence[int]
+    fairness: pd.DataFrame, label: str, measure: str, cutoffs: Sequence[int]
 ) -> Evidence:
-    """How much more TExFAIR without RBDF changes over the cut-offs than TExFAIR and NFaiRR.
+    """How much more TExFAIR without RBDF changes over the cut-offs than another measure.
 
-    A change is the largest minus the smallest mean over queries, averaged over rankers; of the
-    other two measures the one that changes more counts. Query sets are averaged, and their queries
-    resampled together.
+    A change is the largest minus the smallest mean over queries, averaged over rankers.
     """
-    by_set = []
-    for label in labels:
-        set_rows = []
-        for measure in ("TExFAIR(proportional=False)", "TExFAIR", "NFaiRR"):
-            set_rows.append([by_query(fairness, label, f"{measure}@{k}") for k in cutoffs])
-        by_set.append(np.array(set_rows).transpose(2, 0, 1, 3))  # queries, measures, cut-offs, runs
-    ends = np.cumsum([len(scores) for scores in by_set])
+    names = ("TExFAIR(proportional=False)", measure)
+    # shape (measures, cut-offs, queries, rankers)
+    scores = np.array(
+        [[by_query(fairness, label, f"{name}@{k}") for k in cutoffs] for name in names]
+    )
 
-    def mean_excess(places: Integers) -> float:
-        set_of_query = np.searchsorted(ends, places, side="right")
-        excess = []
-        for number, scores in enumerate(by_set):
-            rows = places[set_of_query == number] - (ends[number] - len(scores))
-            changes = np.ptp(scores[rows].mean(axis=0), axis=1).mean(axis=1)
-            excess.append(changes[0] - changes[1:].max())
-        return float(np.mean(excess))
+    def excess(places: Integers) -> float:
+        changes = np.ptp(scores[:, :, places].mean(axis=2), axis=1).mean(axis=1)
+        return float(changes[0] - changes[1])
 
-    return bootstrapped(said, mean_excess, int(ends[-1]))
+    return bootstrapped(excess, scores.shape[2])
 
 
 # --- published cells ------------------------------------------------------------------------------
@@ -195,7 +173,26 @@ def published_gaps(label: str, measure: str) -> pd.Series:
     return numbers.drop("BM25") - numbers["BM25"]
 
 
-def published_marks(label: str, measure: str) -> pd.Series:
-    """Whether Table 4.1 marks each ranker except BM25 as significantly above BM25."""
-    table = printed_table("thesis/table-4.1").set_index("method")
-    return table.loc[table["queries"] == label, measure].drop("BM25").str.endswith("‡")
+def with_published(table: pd.DataFrame, measures: Sequence[str], study: Study) -> pd.DataFrame:
+    """Add a column of published values per measure, for the rankers that the thesis has, too.
+
+    ``table``: indexed by query set and run.
+    """
+    names = study.in_thesis()
+    wide = table.copy()
+    for measure in measures:
+        cells = {label: published(study.printed_set(label), measure) for label in study.query_sets}
+        wide[f"{measure}, published"] = [
+            cells[label].get(names.get(run)) for label, run in table.index
+        ]
+    return wide
+
+
+def published_evidence(cells: pd.DataFrame) -> dict[str, Evidence]:
+    """Evidence of published cells, one part per cell, named by its row and column."""
+    parts = {}
+    for key, row in cells.iterrows():
+        row_name = key if isinstance(key, str) else ", ".join(map(str, key))
+        for column, value in row.items():
+            parts[f"{row_name}, {column}"] = Evidence(float(value), reason="nothing is sampled")
+    return parts

@@ -31,8 +31,8 @@ from equipoise.measures.ranking_bias import TermCounts, TermGroups
 from equipoise.options import Tokens
 from equipoise.readers import read_yaml
 from equipoise_compendium import project
-from equipoise_compendium.claims import OWN_DATA
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.terms import REPLICATED
 
 WORLDS = ("original", "counterfactual")
 """A collection, and the same with every gendered term replaced by its counterpart."""
@@ -190,10 +190,6 @@ class Study(Settings):
         """The query set of the thesis that a query set is compared with."""
         return self.query_sets[label].printed or label
 
-    def set_for(self, name: str, table: Table) -> str:
-        """The first query set that is compared with one of the thesis in a published table."""
-        return next(label for label in self.sets_in(table) if self.printed_set(label) == name)
-
     def called(self, ranker: str) -> str:
         """Name of a ranker in the report."""
         return self.rankers[ranker].name or ranker
@@ -212,6 +208,11 @@ class Study(Settings):
         rankers = self.rankers_on(label)
         return {key: ranker for key, ranker in rankers.items() if ranker.kind != "public runs"}
 
+    def in_thesis(self) -> dict[str, str]:
+        """Published names of the rankers that the thesis has, by their names in the report."""
+        rankers = self.rankers.items()
+        return {self.called(key): ranker.printed for key, ranker in rankers if ranker.printed}
+
     def in_claims(self) -> set[str]:
         """Names of the rankers that claims count, and of the baseline."""
         return {self.called(key) for key, ranker in self.rankers.items() if ranker.in_claims}
@@ -219,7 +220,7 @@ class Study(Settings):
     def described(self, labels: Sequence[str]) -> str:
         """Collections of some query sets, with the query set of the thesis for each."""
         if self.stands_for == "thesis":
-            return OWN_DATA
+            return "the paper's own data"
         parts = []
         for label in labels:
             runs = "recorded runs" if self.recorded_on(label) else "public runs"
@@ -235,7 +236,7 @@ class Study(Settings):
         """
         ours = table.reset_index()
         if self.stands_for == "replica":
-            return {"ours": ours, "keys": ["queries", "run"], "basis": "replica"}
+            return {"ours": ours, "keys": ["queries", "run"], "basis": REPLICATED}
         published = printed_table(TABLES[column])[["queries", column]]
         names = {}
         for key, ranker in self.rankers.items():

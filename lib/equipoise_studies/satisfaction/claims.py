@@ -8,7 +8,7 @@ that rests on them has a lowest and a highest value.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,43 +19,34 @@ from equipoise.arrays import Floats
 from equipoise_compendium.claims import Evidence
 from equipoise_studies.satisfaction.scoring import SCORES, binary_scores
 
-Run = tuple[str, str]
-"""A collection and an estimator in one of its setups."""
-
 LABELS = ("satisfied", "dissatisfied")
-NOTHING_TO_COMPARE = (
-    "no estimator of a kind is left to compare: those at chance level, few-shot ones by their "
-    "labels too, are left out"
-)
+FEW_SHOT, FINE_TUNED = "few-shot", "fine-tuned"
 
 
 # --- kinds of estimators --------------------------------------------------------------------------
 
 
-def few_shot(runs: Iterable[Run], name: str = "") -> list[Run]:
-    """Select the few-shot estimators, of all collections or of one."""
-    return [run for run in runs if "few-shot" in run[1].lower() and name in ("", run[0])]
+def kind_of(run: str) -> str:
+    """Return the kind of an estimator, by the name of its run."""
+    return FEW_SHOT if FEW_SHOT in run.lower() else FINE_TUNED
 
 
-def fine_tuned(runs: Iterable[Run], name: str = "", left_out: Collection[Run] = ()) -> list[Run]:
-    """Select the trained estimators that are not left out, of all collections or of one."""
-    selected = []
-    for run in runs:
-        is_trained = run[1] != "constant" and "few-shot" not in run[1].lower()
-        if is_trained and name in ("", run[0]) and run not in left_out:
-            selected.append(run)
-    return selected
+def by_system(table: pd.DataFrame) -> pd.DataFrame:
+    """Average over the setups of each estimator; columns are collection, kind and system."""
+    systems = [(name, kind_of(run), run.partition(", ")[0]) for name, run in table]
+    levels = ["collection", "kind", "system"]
+    table = table.set_axis(pd.MultiIndex.from_tuples(systems, names=levels), axis=1)
+    return table.T.groupby(level=levels, sort=False).mean().T
 
 
-def by_collection(runs: Iterable[Run]) -> str:
-    """List estimators in words, by collection."""
-    table = pd.DataFrame(sorted(runs), columns=["collection", "run"])
-    names = table["run"].str.replace(", up-sampling", "")
-    names = names.str.replace(", w/o up-sampling", " without up-sampling")
-    phrases = []
-    for collection, collection_names in names.groupby(table["collection"]):
-        phrases.append(f"{collection}: {', '.join(collection_names)}")
-    return "; ".join(phrases)
+def of_kind(table: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Select the estimators of a kind, each the mean of its setups."""
+    return by_system(table).xs(kind, axis=1, level="kind", drop_level=False)
+
+
+def by_kind(table: pd.DataFrame) -> pd.DataFrame:
+    """Average over the estimators of a kind, each the mean of its setups, and over collections."""
+    return by_system(table).T.groupby(level="kind", sort=False).mean().T
 
 
 # --- bootstrap samples ----------------------------------------------------------------------------
@@ -142,34 +133,6 @@ def jaccard_indices(tested: pd.DataFrame, rng: np.random.Generator, resamples: i
     return pd.DataFrame(indices).rename_axis(columns=["collection", "run"])
 
 
-def interval(draws: pd.DataFrame) -> pd.DataFrame:
-    """Return the value in the data and the 95% bootstrap interval, one row per column."""
-    ends = draws.iloc[1:].quantile([0.025, 0.975])
-    return pd.DataFrame({"value": draws.iloc[0], "low": ends.iloc[0], "high": ends.iloc[1]})
-
-
-def at_chance(area_draws: pd.DataFrame) -> set[Run]:
-    """Select the estimators whose area on Main may be 1/2: chance."""
-    main = interval(area_draws.xs("Main", axis=1, level="world"))
-    return set(main.index[main["low"] <= 0.5])
-
-
-def labels_at_chance(tested: pd.DataFrame, rng: np.random.Generator, resamples: int) -> set[Run]:
-    """Select the few-shot estimators whose labels may be chance: Youden's J on Main may be 0.
-
-    J, sensitivity plus specificity minus 1, is 0 where every sample gets the same label.
-    """
-    is_few_shot = tested["run"].str.lower().str.contains("few-shot")
-    predictions = tested[is_few_shot & (tested["world"] == "Main")]
-    if predictions.empty:
-        return set()
-    rates = label_rates(predictions, rng, resamples)
-    # With one label only there is no J.
-    sums = rates.T.groupby(level=["collection", "run"]).sum(min_count=2).T
-    youden = interval(sums - 1)
-    return set(youden.index[~(youden["low"] > 0)])
-
-
 # --- doubt about labels ---------------------------------------------------------------------------
 
 
@@ -183,46 +146,47 @@ class Ends(NamedTuple):
     low: pd.DataFrame
     high: pd.DataFrame
 
-    def mean(self, runs: Iterable[Run]) -> Ends:
-        """Average over estimators."""
-        columns = list(runs)
-        return Ends(*(table[columns].mean(axis=1).to_frame() for table in self))
+    def of_kind(self, kind: str) -> Ends:
+        """Select the estimators of a kind, each the mean of its setups."""
+        return Ends(*(of_kind(table, kind) for table in self))
 
-    def minus(self, other: Ends) -> Ends:
-        """Subtract; the doubt of both adds up."""
-        value = self.value - other.value
-        return Ends(value, self.low - other.high, self.high - other.low)
+    def by_kind(self) -> Ends:
+        """Average over the estimators of a kind and over collections."""
+        return Ends(*map(by_kind, self))
 
-    def lead(self, name: str, left_out: Collection[Run] = ()) -> Ends:
-        """Compute the mean of the few-shot estimators minus that of the trained ones."""
-        runs = self.value.columns
-        trained = self.mean(fine_tuned(runs, name, left_out))
-        return self.mean(few_shot(runs, name)).minus(trained)
+    def leads(self) -> Ends:
+        """Subtract each fine-tuned estimator from each few-shot one; the doubt of both adds up."""
+        few_shot, fine_tuned = self.of_kind(FEW_SHOT), self.of_kind(FINE_TUNED)
+        value, low, high = {}, {}, {}
+        for one in few_shot.value:
+            for other in fine_tuned.value:
+                if one[0] == other[0]:
+                    pair = one[0], f"{one[2]} and {other[2]}"
+                    value[pair] = few_shot.value[one] - fine_tuned.value[other]
+                    low[pair] = few_shot.low[one] - fine_tuned.high[other]
+                    high[pair] = few_shot.high[one] - fine_tuned.low[other]
+        return Ends(pd.DataFrame(value), pd.DataFrame(low), pd.DataFrame(high))
 
-    def interval(self) -> tuple[float, float, float]:
-        """Return a single number and the ends of its 95% interval, NaN where there is none."""
-        value, low, high = (table.squeeze(axis=1) for table in self)
-        estimate = float(value.iloc[0])
-        ends = float(low.iloc[1:].quantile(0.025)), float(high.iloc[1:].quantile(0.975))
-        return estimate, float(np.minimum(ends[0], estimate)), float(np.maximum(ends[1], estimate))
+    def interval(self) -> pd.DataFrame:
+        """Return the values in the data and the ends of their 95% intervals, one row per column."""
+        value = self.value.iloc[0]
+        low, high = self.low.iloc[1:].quantile(0.025), self.high.iloc[1:].quantile(0.975)
+        ends = {"value": value, "low": np.minimum(low, value), "high": np.maximum(high, value)}
+        return pd.DataFrame(ends)
 
-    def percent(self) -> str:
-        """Write a single share in percent with its interval."""
-        value, low, high = self.interval()
-        return f"{value:.0%} [{100 * low:.0f}, {100 * high:.0f}]"
-
-    def evidence(self, said: str, n: int | None = None, published: float | None = None) -> Evidence:
-        """Return a single number as the evidence of a claim."""
-        numbers = self.interval()
-        if np.isnan(numbers).any():
-            return Evidence(said, reason=NOTHING_TO_COMPARE, printed=published)
-        return Evidence(said, *numbers, n, published)
+    def evidence(self, sizes: Mapping[str, int] | None = None) -> dict[str, Evidence]:
+        """Return the evidence of a claim, one part per column; ``sizes`` are by collection."""
+        parts = {}
+        for column, row in self.interval().iterrows():
+            name, part = column[0], column[-1]
+            n = sizes[name] if sizes else None
+            parts[f"{name}, {part}"] = Evidence(row["value"], row["low"], row["high"], n)
+        return parts
 
 
-def certain(table: pd.DataFrame | pd.Series) -> Ends:
-    """Return a number that rests on no doubtful label."""
-    frame = pd.DataFrame(table)
-    return Ends(frame, frame, frame)
+def certain(table: pd.DataFrame) -> Ends:
+    """Return numbers that rest on no doubtful label."""
+    return Ends(table, table, table)
 
 
 def wrong_labels(shares: pd.DataFrame, other: pd.DataFrame) -> dict[str, float]:

@@ -20,6 +20,9 @@ COLLECTIONS = ("MultiWOZ", "SGD")
 FIRST_TURN, LAST_TURN = 4, 16
 """User turns whose ratings are estimated: with these Table 3.2 is reproduced."""
 
+PUBLISHED_AS = {"BERT": "encoder", "ASAP": "hawkes", "Zephyr": "few-shot", "MistralIF": "few-shot"}
+"""The kind of estimator that replaces each model of the thesis."""
+
 Ties = Literal["lower", "higher", "first"]
 """Which of several most frequent ratings counts."""
 Share = Annotated[float, Field(gt=0)]

@@ -16,11 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise_compendium.plots import COLOURS
-from equipoise_studies.satisfaction.claims import few_shot
+from equipoise_studies.satisfaction.claims import FEW_SHOT, FINE_TUNED, kind_of
 
 MEASURE_NAMES = {"Acc": "Accuracy", "F1": "Macro F1", "sensitivity": "Sensitivity"}
 CONSTANT = "always satisfied"
-FINE_TUNED = "fine-tuned"
 
 SAME_LINE = 0.01
 """Two lines that are nowhere farther apart are the same."""
@@ -106,7 +105,7 @@ def _kind(run: str) -> str:
     """Return what an estimator is drawn as: trained ones together, few-shot ones by name."""
     if run == "constant":
         return CONSTANT
-    if few_shot([("", run)]):
+    if kind_of(run) == FEW_SHOT:
         return run.removesuffix(", Few-shot")
     return FINE_TUNED
 
@@ -162,55 +161,25 @@ def _label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def rated_dialogue(turns: pd.DataFrame, test: pd.DataFrame) -> list[tuple[str, str]]:
-    """Show the first of the shortest dissatisfied test samples (thesis Figure 3.1)."""
-    sample = test[test["dissatisfied"]].sort_values("turn", kind="stable").iloc[0]
-    line = str(sample["sample"]).partition(":")[2]
-    return [
-        ("dialogue", f"{sample['collection']} {sample['dialogue']}, up to line {line}"),
-        *_turns(turns, sample["collection"], sample["dialogue"], range(1, sample["turn"])),
-        ("rating", f"{sample['rating']} of 5: dissatisfied"),
-    ]
-
-
-def _turns(
-    turns: pd.DataFrame, collection: str, dialogue: str, shown: range
-) -> list[tuple[str, str]]:
-    """Return the acts of user turns, and the ratings of the responses to them."""
-    rows = turns[(turns["collection"] == collection) & (turns["dialogue"] == dialogue)]
-    rows = rows.set_index("turn")
-    lines = []
-    for turn in shown:
-        # A response is rated before the user's next turn.
-        ratings = ", ".join(map(str, rows.loc[turn + 1, "ratings"]))
-        act = rows.loc[turn, "act"] or "none"
-        lines.append(("USER", f"an utterance, its act: {act}"))
-        lines.append(("SYSTEM", f"a response, rated {ratings}"))
-    return lines
-
-
-def turned_utterances(
-    turns: pd.DataFrame, examples: pd.DataFrame, last: int = 1
-) -> list[tuple[str, str]]:
-    """Show samples with their own and another response (thesis Figures 3.2 and 3.7).
+def turned_utterances(turns: pd.DataFrame, examples: pd.DataFrame) -> list[tuple[str, str]]:
+    """Show user utterances with their own and another response (thesis Figure 3.2).
 
     ``examples`` has the columns collection, sample, dialogue, turn, dissatisfied (with the other
-    response) and response; ``last`` is how many exchanges are shown, from the end.
+    response) and response.
     """
+    by_turn = turns.set_index(["collection", "dialogue", "turn"])
     lines = []
     for example in examples.itertuples():
         before, after = "dissatisfied", "satisfied"
         if example.dissatisfied:
             before, after = after, before
-        title = f"{example.collection} {example.sample}, from {before} to {after}"
-        shown_turns = range(max(1, example.turn - last), example.turn)
-        shown = _turns(turns, example.collection, example.dialogue, shown_turns)
-        # The last response is the sample's own, and has a line of its own.
-        own_response = shown.pop()[1]
+        act = by_turn.loc[(example.collection, example.dialogue, example.turn - 1), "act"]
+        # A response is rated before the user's next turn.
+        ratings = by_turn.loc[(example.collection, example.dialogue, example.turn), "ratings"]
         lines += [
-            ("", title),
-            *shown,
-            (f"SYSTEM, own: {before}", own_response),
+            ("", f"{example.collection} {example.sample}, from {before} to {after}"),
+            ("USER", f"an utterance, its act: {act or 'none'}"),
+            (f"SYSTEM, own: {before}", f"a response, rated {', '.join(map(str, ratings))}"),
             (f"SYSTEM, other: {after}", example.response),
         ]
     return lines
