@@ -1,4 +1,4 @@
-"""Tasks of a command, one per file: here, or on a Dask cluster."""
+"""Tasks of a command, one per file, on this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Executor | None]:
-    """Connect to the Dask scheduler at an address; None without an address.
+    """Connect to the Dask scheduler at an address; return None without an address.
 
     The workers need this library, and the same files under the same paths.
     """
@@ -23,11 +23,11 @@ def cluster(address: str | None) -> Iterator[Executor | None]:
         client = import_module("distributed").Client(address, timeout=10)  # seconds
     except ModuleNotFoundError:
         raise ValueError(
-            "a cluster needs Dask: in your clone, python -m pip install '.[cluster]'"
+            "--cluster: Dask not found; in your clone, run python -m pip install '.[cluster]'"
         ) from None
     except (OSError, TimeoutError, ValueError):
         raise ValueError(
-            f"no Dask scheduler answers at {address}; an address is like tcp://127.0.0.1:8786"
+            f"no Dask scheduler answers at {address}; give an address such as tcp://127.0.0.1:8786"
         ) from None
     with client:
         yield client.get_executor(pure=False)
@@ -39,7 +39,7 @@ def run_each(
     executor: Executor | None,
     unit: str,
 ) -> list[Any]:
-    """Return the results of a function for each task's arguments, in their order.
+    """Run a function for each task's arguments; return the results in their order.
 
     A progress bar on standard error counts the ``unit``.
     """

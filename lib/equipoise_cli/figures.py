@@ -1,4 +1,4 @@
-"""Figures of comparisons: runs with their intervals and topics, and attribution bias."""
+"""Figures of comparisons: runs with intervals and topics, and attribution bias."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _APART = COLOURS[0]
 
 
 def _heaped(values: Floats, width: float) -> Floats:
-    """Heights around 0 at which points of these values lie beside, not on, one another."""
+    """Return heights around 0 at which points with these values do not overlap."""
     span = float(np.ptp(values)) or 1.0
     # Points in one of 41 cells along the axis would cover each other.
     cells = np.round((values - values.min()) / span * 40).astype(np.int64)
@@ -34,11 +34,11 @@ def _interval(ax: Axes, low: float, high: float, y: float, colour: str) -> None:
 
 
 def compared_runs(axes: Sequence[Axes], comparison: Comparison, level: float) -> Sequence[Axes]:
-    """Draw runs, the best on top: means with intervals, and topics against the baseline.
+    """Draw runs, best first: means with intervals, and topics minus the baseline.
 
-    ``axes`` are two that share their y axis; ``comparison`` is of one group (without `by`). Beside
-    the differences of the topics stands their mean with the interval of the test, in colour where
-    it is significant.
+    ``axes`` are two axes that share their y axis; ``comparison`` has one group (without `by`). The
+    mean difference and the interval of the test are above the differences of the topics, coloured
+    if significant.
     """
     runs = comparison.leaderboard["run"].tolist()
     baseline = comparison.baseline or runs[0]
@@ -57,7 +57,7 @@ def _draw_means(
         _interval(ax, row.low, row.high, heights[row.run], colour)
         ax.plot(row.mean, heights[row.run], "o", markersize=6, color=colour)
     ax.set_yticks(list(heights.values()), [literal(run) for run in heights])
-    ax.set_xlabel(f"Mean {literal(comparison.measure)} with its {level:.0%} interval")
+    ax.set_xlabel(f"Mean {literal(comparison.measure)} with {level:.0%} CI")
     ax.set_ylim(0.4, len(heights) + 0.6)
     ax.grid(visible=False, axis="y")
 
@@ -69,7 +69,7 @@ def _draw_differences(
         differences = run_topics["difference"].to_numpy(dtype=np.float64)
         point_heights = heights[str(run)] - 0.12 + _heaped(differences, 0.26)
         ax.plot(differences, point_heights, "o", color=GREY, markersize=2.6, lw=0)
-    # Each pair is there once, either way round; turned, its difference and interval change sign.
+    # Each pair occurs once, in either direction; reversed, its difference and interval change sign.
     pairs = comparison.comparisons
     turned = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
     turned[["difference", "low", "high"]] *= -1
@@ -82,17 +82,17 @@ def _draw_differences(
         ax.plot(row.difference, y, "D", markersize=5, color=colour)
     ax.axvline(0, color=COLOURS[1], lw=1)
     style: Any = {"fontsize": 8.5, "color": COLOURS[1], "va": "center"}
-    note(ax, "the others are held against it", (0, heights[baseline]), (6, 0), **style)
-    ax.set_xlabel(f"Difference from {literal(baseline)}: topics (grey), mean with interval")
+    note(ax, "baseline of the differences", (0, heights[baseline]), (6, 0), **style)
+    ax.set_xlabel(f"Run − {literal(baseline)}: topics (grey), mean with {level:.0%} CI")
     ax.set_title("blue: significant", loc="right", fontsize=9, color=_APART)
     ax.tick_params(labelleft=False)
     ax.grid(visible=False, axis="y")
 
 
 def attribution_bias(ax: Axes, rows: pd.DataFrame, favoured: str, difference: float) -> Axes:
-    """Draw CAB with its intervals in points of 100, those in colour that leave 0 out.
+    """Draw CAB in points with its intervals; intervals that exclude 0 are coloured.
 
-    ``rows`` are those of `bias_rows`. The band is the bias that is not worth finding.
+    ``rows`` are the result of `bias_rows`. The band contains biases that are too small to matter.
     """
     ax.axvspan(-100 * difference, 100 * difference, color="#F0F0F0", lw=0, zorder=0)
     ax.axvline(0, color="black", lw=0.8)

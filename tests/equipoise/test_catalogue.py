@@ -112,7 +112,7 @@ def test_the_command_prints_the_same() -> None:
     assert "GFRC2" not in told.output
     wrong = called("measures", "nothing")
     assert wrong.exit_code == 2
-    assert "no measure nothing; there are JSD" in wrong.output
+    assert "unknown measure nothing; must be one of JSD" in wrong.output
     names = ("RNOD", "TExFAIR", "GFRC2")
     assert len(called("measures", *names).output.split("\n  range ")) == len(names) + 1
 

@@ -310,7 +310,7 @@ def test_evidence_comes_from_the_collections_of_the_protocol(protocol: Any) -> N
     with pytest.raises(ValueError, match="collections must be here; there, got here"):
         claims.evidence_of("p", "x", {"here": interval(1, 2)})
     parts = {"a": interval(1, 2), "b": interval(1, 2)}
-    with pytest.raises(ValueError, match="a mean needs one number"):
+    with pytest.raises(ValueError, match="a mean must be one number"):
         claims.evidence_of("p", "x", {"here": parts, "there": interval(1, 2)})
     with pytest.raises(ValueError, match="'y' is missing"):
         claims.evidence_of("p", "y", {})
