@@ -84,7 +84,9 @@ def test_the_same_command_continues_an_interrupted_record(
     assert harvest(server.url) == ""
     assert len(server.requests) - before == 5
     assert sorted((folder / "r.jsonl").read_text().splitlines()) == sorted(whole.splitlines())
-    assert "has other settings (sampling); choose another --output" in harvest(server.url, "--seed", "5")
+    assert "has other settings (sampling); choose another --output" in harvest(
+        server.url, "--seed", "5"
+    )
 
 
 def test_a_busy_server_is_asked_again_and_a_broken_one_is_named(
