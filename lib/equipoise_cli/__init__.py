@@ -1,4 +1,4 @@
-"""The command ``equipoise``; its groups are light, so that help costs no import of a measure."""
+"""The command ``equipoise``; its groups import no measures, so that help is fast."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LONGEST = 1200  # characters of a message
 
 
 class _Fault(click.ClickException):
-    """What is wrong with the input, in one sentence, without the usage of the command."""
+    """An error in the input as one sentence, without the usage of the command."""
 
     exit_code = 2
 
@@ -44,32 +44,32 @@ class _Fault(click.ClickException):
 
 
 def _to_install(error: ModuleNotFoundError) -> str:
-    """Which extra brings a module that is missing."""
+    """Return a message that names the extra with a missing module."""
     from importlib.metadata import requires
 
     module = (error.name or "").partition(".")[0]
-    # Two packages are not called as the module that they bring.
+    # Two packages have another name than their module.
     package_of = {"sklearn": "scikit-learn", "Stemmer": "pystemmer"}
     package = package_of.get(module, module.replace("_", "-"))
     for requirement in requires("equipoise") or []:
         extra = re.match(rf"{re.escape(package)}\b.*extra == .(\w+).", requirement)
         if package and extra:
-            return f"this needs {package}: in your clone, python -m pip install '.[{extra[1]}]'"
+            return f"{package} not found; in your clone, run python -m pip install '.[{extra[1]}]'"
     return str(error)
 
 
 @contextmanager
 def _in_sentences() -> Iterator[None]:
-    """Turn what bad input raises into one sentence without a traceback, and status 2."""
+    """Turn errors in the input into one sentence without a traceback, with exit status 2."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise click.ClickException(_to_install(error)) from None
     except BrokenPipeError:
-        raise  # click ends quietly: nobody reads on
+        raise  # click ends silently, because nobody reads the output
     except OSError as error:
         if error.filename is None:
-            sys.stdout = io.StringIO()  # what cannot be written is not tried again at the end
+            sys.stdout = io.StringIO()  # so that Python does not write the output again at exit
         place = error.filename or "standard output"
         raise _Fault(f"{place}: {(error.strerror or str(error)).lower()}") from None
     except KeyError as error:
@@ -80,7 +80,7 @@ def _in_sentences() -> Iterator[None]:
 
 @contextmanager
 def _notes_once() -> Iterator[None]:
-    """Show every note about the input on standard error, once."""
+    """Print each note about the input once, on standard error."""
     shown_notes: set[str] = set()
 
     def show(message: Warning | str, *_: Any) -> None:
@@ -96,7 +96,7 @@ def _notes_once() -> Iterator[None]:
 
 
 class _Group(CommandGroup):
-    """The front door: an error of a command ends in one sentence."""
+    """The group of all commands; it reports an error as one sentence."""
 
     def invoke(self, ctx: click.Context) -> Any:
         with _in_sentences(), _notes_once():
@@ -112,7 +112,7 @@ class _Group(CommandGroup):
 )
 @click.version_option(package_name="equipoise")
 def main() -> None:
-    """Measures of bias and robustness in search and conversational systems, and their reports."""
+    """Measure bias and robustness in search and conversational systems, and build reports."""
 
 
 _COMMANDS: tuple[click.Command, ...] = (

@@ -1,4 +1,4 @@
-"""The commands ``nuggets`` and ``agreement``: from annotated conversations to tables."""
+"""The commands ``nuggets`` and ``agreement``, which make tables of annotations."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from equipoise_cli.shared import FILE, TARGET, named, takes_output, write
 
 _ATTRIBUTES = click.option("--attributes", required=True, type=FILE, help="Attribute sets, YAML.")
 _LABELS = click.option(
-    "--labels", type=FILE, help="Meaning of labels of an export, CSV: label,level,entity,SET,..."
+    "--labels",
+    type=FILE,
+    help="Meaning of the labels of an export, CSV: label,level,entity,SET,...",
 )
 _KEYS = click.option(
     "--map",
     "keys",
     multiple=True,
     metavar="run=KEY",
-    help="Key of the tasks of an export that has the run, or the topic.  [run, topic]",
+    help="Key with the run or the topic in the tasks of an export.  [run, topic]",
 )
 
 
@@ -31,9 +33,9 @@ def _read(
     labels: Path | None,
     keys: tuple[str, ...],
 ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-    """Read files of any form: frames of nuggets and of turns, by annotator.
+    """Read files of any format: frames of nuggets and of turns, by annotator.
 
-    The annotator of a transcript or a nugget table is the file; a nugget table has no turns.
+    For a transcript or a nugget table, the file is the annotator. A nugget table has no turns.
     """
     import pandas as pd
 
@@ -47,7 +49,7 @@ def _read(
         unknown = set(meanings.columns) - {"label", "level", "entity", *sets}
         if "label" not in meanings or unknown:
             expected = ", ".join(["label", "level", "entity", *sets])
-            raise click.UsageError(f"{labels}: columns must be label and some of {expected}")
+            raise click.UsageError(f"{labels}: columns must be label and any of {expected}")
     given = named(filter(None, ",".join(keys).split(",")), "--map")
     key_of = {"run": "run", "topic": "topic"} | given
     if set(key_of) != {"run", "topic"}:
@@ -95,11 +97,11 @@ def nuggets(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Make the nugget table of annotated FILES, with positions counted in words.
+    """Make the nugget table of annotated FILES, with word positions.
 
     FILES are transcripts, or exports of Label Studio (JSON) or doccano (JSON Lines). In an export a
-    label is a level (L2), a group (large, or SIZE=large), or both (L2|large); --labels explains
-    other labels.
+    label is a level (L2), a group (large, or SIZE=large), or both (L2|large). Explain other labels
+    with --labels.
     """
     outputs = {"-o": (output, NUGGETS), "--figure": (figure, DRAWING)}
     refuse_outputs(outputs, [*files, attributes, labels], force=force)
@@ -114,7 +116,7 @@ def nuggets(
     annotators = [name for name in frames if name not in in_files]
     if annotator is None and len(annotators) > 1:
         names = ", ".join(annotators)
-        raise click.UsageError(f"--annotator must be one of {names}: several have annotated")
+        raise click.UsageError(f"--annotator is missing; must be one of {names}")
     if annotator is not None and annotator not in annotators:
         raise click.UsageError(f"--annotator must be one of {', '.join(annotators) or 'none'}")
     chosen = [name for name in frames if name in in_files or annotator in (None, name)]
@@ -125,13 +127,13 @@ def nuggets(
     if figure is not None:
         boundaries = [part for name in chosen for part in turns.get(name, [])]
         if not boundaries:
-            raise click.UsageError("--figure needs transcripts or exports: a table has no turns")
+            raise click.UsageError("--figure: FILES must be transcripts or exports, with turns")
         drawing = _drawn(table, pd.concat(boundaries, ignore_index=True), sets, figure)
         write({figure: drawing})
 
 
 def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
-    """Draw the nuggets of every conversation over its words."""
+    """Draw the nuggets of every conversation by word position."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -139,7 +141,7 @@ def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
     from equipoise_studies.pilot.conversation_figures import annotated_conversations
 
     if not (table.level > 0).any():
-        raise click.UsageError("--figure: there is no relevant nugget to draw")
+        raise click.UsageError("--figure: at least one nugget must be relevant")
     use_style()
     drawing = annotated_conversations(table, turns, sets, named=any(table.names))
     title = f"Nuggets of {len(table.conversations)} conversations"
@@ -152,7 +154,7 @@ def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
 @_LABELS
 @_KEYS
 @click.option(
-    "--unmatched", type=TARGET, help="Also write the nuggets that one annotator alone found."
+    "--unmatched", type=TARGET, help="Also write the nuggets that only one annotator found."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the bootstrap.")
 @takes_output
@@ -166,12 +168,12 @@ def agreement(
     output: Path | None,
     force: bool,
 ) -> None:
-    """Compare annotators of the same conversations, and the scores that follow from each.
+    """Compare annotators of the same conversations, and the resulting scores.
 
-    FILES are exports of Label Studio or doccano with the annotations of several, or a nugget table
-    or transcript of each annotator. The table has Krippendorff's alpha and, for two annotators,
-    Cohen's kappa of levels and groups with 95% bootstrap intervals, the numbers of nuggets found by
-    one or several, and the mean and range of R, GF, GFRC, EGNP, EGF and GFRC2.
+    FILES are exports of Label Studio or doccano with several annotators, or one nugget table or
+    transcript per annotator. The table has Krippendorff's alpha and, for two annotators, Cohen's
+    kappa of levels and groups, with 95% bootstrap intervals. It also counts the nuggets found by
+    one or several annotators, and has the mean and range of R, GF, GFRC, EGNP, EGF and GFRC2.
     """
     outputs = {"-o": (output, SCORES), "--unmatched": (unmatched, NUGGETS)}
     refuse_outputs(outputs, [*files, attributes, labels], force=force)

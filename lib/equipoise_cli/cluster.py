@@ -1,4 +1,4 @@
-"""Tasks of a command, one per file: here, or on a Dask cluster."""
+"""Tasks of a command, one per file, on this machine or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """Return a client of the Dask scheduler at an address; None without an address.
+    """Return a client of the Dask scheduler at an address; return None without an address.
 
     The workers need this library, and the same files under the same paths.
     """
@@ -22,11 +22,11 @@ def cluster(address: str | None) -> Iterator[Any]:
         client = import_module("distributed").Client(address, timeout=10)  # seconds
     except ModuleNotFoundError:
         raise ValueError(
-            "a cluster needs Dask: in your clone, python -m pip install '.[cluster]'"
+            "--cluster: Dask not found; in your clone, run python -m pip install '.[cluster]'"
         ) from None
     except (OSError, TimeoutError, ValueError):
         raise ValueError(
-            f"no Dask scheduler answers at {address}; an address is like tcp://127.0.0.1:8786"
+            f"no Dask scheduler answers at {address}; give an address such as tcp://127.0.0.1:8786"
         ) from None
     with client:
         yield client
@@ -39,7 +39,7 @@ def run_each(
     unit: str,
     **shared: Any,
 ) -> list[Any]:
-    """Return the results of a function for each task's arguments, in their order.
+    """Run a function for each task's arguments; return the results in their order.
 
     ``client``: of `cluster`. ``shared``: arguments of all tasks, which a cluster gets once. A
     progress bar on standard error counts the ``unit``.

@@ -1,4 +1,4 @@
-"""Commands for upstream data: the registry, and what of it is on this machine."""
+"""Commands for upstream data: the registry, and the files on this machine."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from equipoise_cli.shared import fail
 
 @click.group(cls=CommandGroup)
 def data() -> None:
-    """Upstream data: the registry, and what of it is on this machine."""
+    """List, fetch and verify upstream data."""
 
 
 def _files_of(items: tuple[str, ...]) -> Any:
-    """Return the files of these items in the registry; of all, if none is named."""
+    """Return the registered files of these items, or of all items if none is named."""
     from equipoise_compendium import registry
 
     files = registry.entries()
     registered = sorted(set(files["item"]))
     unknown = sorted(set(items) - set(registered))
     if unknown:
-        raise click.BadParameter(f"no item {', '.join(unknown)}; there are {', '.join(registered)}")
+        raise click.BadParameter(
+            f"unknown item {', '.join(unknown)}; must be one of {', '.join(registered)}"
+        )
     return files[files["item"].isin(items or registered)]
 
 
@@ -39,7 +41,7 @@ def data_list() -> None:
 @data.command("fetch")
 @click.argument("items", nargs=-1)
 def data_fetch(items: tuple[str, ...]) -> None:
-    """Fetch every file of ITEMS (all, if none is named) that is not on this machine."""
+    """Fetch the missing files of ITEMS (default: all)."""
     from tqdm import tqdm
 
     from equipoise_compendium import registry
@@ -49,7 +51,7 @@ def data_fetch(items: tuple[str, ...]) -> None:
         try:
             registry.fetch(file["item"], file["path"])
         except (registry.DataUnreachable, ValueError) as error:
-            # Reported at the end: the other files are fetched all the same.
+            # Reported at the end, so that the other files are fetched too.
             faults.append(str(error))
     fail(faults)
 
@@ -57,7 +59,7 @@ def data_fetch(items: tuple[str, ...]) -> None:
 @data.command("verify")
 @click.argument("items", nargs=-1)
 def data_verify(items: tuple[str, ...]) -> None:
-    """Check the sha256 of every file of ITEMS (all, if none is named) that is on this machine."""
+    """Check the sha256 of all local files of ITEMS (default: all)."""
     from equipoise_compendium import registry
 
     files = _files_of(items)

@@ -1,4 +1,4 @@
-"""Commands whose options are those that measures declare, looked up when they are asked for."""
+"""Commands with the options that measures declare, imported only when they are needed."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ _GROUP_OF = {
         ("level", "resamples", "draws", "seed", "test", "correction", "unpaired"), "Statistics"
     ),
 }
-"""Headings of options by name; of the others a command's own are input, declared ones measure."""
+"""Headings of options by name. Otherwise a command's own options are input, declared ones measure.
+"""
 
 
 class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A value that the type of a declared option reads and checks."""
+    """A parameter type that reads and checks the value of a declared option."""
 
     name = "value"
 
@@ -42,11 +43,11 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self.option = option
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
-        """How the value is written, for the help."""
+        """Return the placeholder of the value for the help."""
         return self.option.form
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read text; a default is taken unchanged."""
+        """Convert text to a value; leave a default unchanged."""
         if not isinstance(value, str):
             return value
         try:
@@ -56,7 +57,7 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def _text(value: Any) -> str | None:
-    """A default as a command line would write it."""
+    """Write a default as on a command line."""
     if isinstance(value, Mapping):
         pairs = []
         for name, item in value.items():
@@ -70,10 +71,10 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Declared:
-    """The declared options of a function, by its dotted path: all, only some, or without some.
+    """The declared options of a function, by its dotted path: all, selected, or all but some.
 
     ``flags`` are further names of an option. ``needs`` is the flag without which none of them
-    does anything.
+    has an effect.
     """
 
     function: str
@@ -83,7 +84,7 @@ class Declared:
     needs: str = ""
 
     def options(self) -> list[click.Option]:
-        """One option of the command for each."""
+        """Return one option of the command for each declared option."""
         from equipoise.options import options_of  # with pydantic, which --help need not import
 
         module, _, name = self.function.rpartition(".")
@@ -94,7 +95,7 @@ class Declared:
         return [self._as_click(option) for option in options if option.name not in self.without]
 
     def _as_click(self, option: Option) -> DeclaredOption:
-        # The first name is that of the parameter; those with dashes are what a user writes.
+        # The first name is the parameter; the names with dashes are for users.
         names = [option.name, f"--{option.name.replace('_', '-')}"]
         if option.name in self.flags:
             names.append(self.flags[option.name])
@@ -114,10 +115,10 @@ class DeclaredOption(click.Option):
 
 
 class CommandGroup(click.Group):
-    """A group of commands; its help has the whole first sentence of each."""
+    """A group of commands whose help has the whole first sentence of each command."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Every command and its summary, over as many lines as it takes."""
+        """Write every command with its whole summary."""
         records = []
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
@@ -128,22 +129,22 @@ class CommandGroup(click.Group):
 
 
 class DeclaredCommand(click.Command):
-    """A command that takes declared options of functions, imported when it is run."""
+    """A command with the declared options of functions, imported when it runs."""
 
     def __init__(self, *args: Any, declared: Sequence[Declared] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.declared = declared
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Every parameter: the command's own, then the declared ones."""
-        # Click puts --help last, and so do we.
+        """Return the parameters of the command, then the declared options."""
+        # --help comes last, as in click.
         *parameters, help_option = super().get_params(ctx)
         for source in self.declared:
             parameters += source.options()
         return [*parameters, help_option]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options under the headings of their groups."""
+        """Write the options under the headings of their groups."""
         records: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -154,7 +155,7 @@ class DeclaredCommand(click.Command):
                 formatter.write_dl(records[heading])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it, unless an option is given that does nothing."""
+        """Run the command, unless an option is given that has no effect."""
         for parameter in self.get_params(ctx):
             source = ctx.get_parameter_source(parameter.name or "")
             is_given = source is click.core.ParameterSource.COMMANDLINE
@@ -165,7 +166,7 @@ class DeclaredCommand(click.Command):
 
 
 def _heading(parameter: click.Parameter) -> str:
-    """The heading that an option stands under, with what its group depends on."""
+    """Return the heading of an option's group, with the condition of that group."""
     if isinstance(parameter, DeclaredOption):
         if parameter.needs:
             return f"{parameter.group}, with --{parameter.needs}"

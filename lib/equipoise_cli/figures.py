@@ -1,4 +1,4 @@
-"""Figures of comparisons: runs with their intervals and topics, and attribution bias."""
+"""Figures of comparisons: runs with intervals and topics, and attribution bias."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _APART = COLOURS[0]
 
 
 def _heaped(values: Floats, width: float) -> Floats:
-    """Heights around 0 at which points of these values lie beside, not on, one another."""
+    """Return heights around 0 at which points with these values do not overlap."""
     span = float(np.ptp(values)) or 1.0
     # Points in one of 41 cells along the axis would cover each other.
     cells = np.round((values - values.min()) / span * 40).astype(np.int64)
@@ -35,14 +35,14 @@ def _interval(ax: Axes, low: float, high: float, y: float, colour: str) -> None:
 
 
 def compared_runs(axes: Sequence[Axes], comparison: Comparison, level: float) -> None:
-    """Draw runs, the best on top: means with intervals, and differences from the baseline.
+    """Draw runs, best first: means with intervals, and differences from the baseline.
 
-    ``axes`` are two that share their y axis; ``comparison`` is of one group (without `by`). Runs
-    that differ significantly from the baseline are in colour in both.
+    ``axes`` are two axes that share their y axis; ``comparison`` has one group (without `by`). Runs
+    that differ significantly from the baseline are coloured in both.
     """
     runs = comparison.leaderboard["run"].tolist()
     baseline = comparison.baseline or runs[0]
-    # Each pair is there once, either way round; turned, its difference and interval change sign.
+    # Each pair occurs once, in either direction; reversed, its difference and interval change sign.
     pairs = comparison.comparisons
     turned = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
     turned[["difference", "low", "high"]] *= -1
@@ -57,7 +57,7 @@ def compared_runs(axes: Sequence[Axes], comparison: Comparison, level: float) ->
     _draw_differences(differences_axis, comparison.topics, differences, colours, heights)
     style: Any = {"fontsize": 8.5, "color": COLOURS[1], "va": "center"}
     note(differences_axis, "baseline", (0, heights[baseline]), (6, 0), **style)
-    label = f"Difference from {literal(baseline)}: mean with interval, and topics (small dots)"
+    label = f"Run − {literal(baseline)}: mean with {level:.0%} CI, and topics (small dots)"
     differences_axis.set_xlabel(label)
 
 
@@ -72,7 +72,7 @@ def _draw_means(
         _interval(ax, row.low, row.high, heights[row.run], colours[row.run])
         ax.plot(row.mean, heights[row.run], "o", markersize=6, color=colours[row.run])
     ax.set_yticks(list(heights.values()), [literal(run) for run in heights])
-    ax.set_xlabel(f"Mean {literal(comparison.measure)} with its {level:.0%} interval")
+    ax.set_xlabel(f"Mean {literal(comparison.measure)} with {level:.0%} CI")
     ax.set_ylim(0.4, len(heights) + 0.6)
     ax.grid(visible=False, axis="y")
 
@@ -93,7 +93,7 @@ def _draw_differences(
         _interval(ax, row.low, row.high, y, colours[row.a])
         ax.plot(row.difference, y, "D", markersize=5, color=colours[row.a])
     ax.axvline(0, color=COLOURS[1], lw=1)
-    title = "blue: significant difference from the baseline; grey: not"
+    title = "blue: significant difference from the baseline; grey: not significant"
     ax.set_title(title, loc="right", fontsize=9)
     ax.tick_params(labelleft=False)
     ax.grid(visible=False, axis="y")
@@ -102,10 +102,10 @@ def _draw_differences(
 def attribution_bias(
     ax: Axes, rows: pd.DataFrame, favoured: str, difference: float, least_read: float
 ) -> Axes:
-    """Draw CAB with its intervals in points of 100, in colour where the verdict favours an author.
+    """Draw CAB in points with its intervals, in colour where the verdict favours an author.
 
-    ``rows`` are those of `bias_rows`. The band is the bias that is not worth finding. Where less
-    than ``least_read`` was read there is no verdict.
+    ``rows`` are the result of `bias_rows`. The band contains biases that are too small to matter.
+    If less than ``least_read`` was read, there is no verdict.
     """
     ax.axvspan(-100 * difference, 100 * difference, color="#F0F0F0", lw=0, zorder=0)
     ax.axvline(0, color="black", lw=0.8)

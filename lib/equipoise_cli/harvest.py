@@ -1,12 +1,12 @@
-"""The command ``harvest``: hold the two-round protocol with a chat endpoint, and record it.
+"""The command ``harvest``, which runs the two-round protocol with a chat endpoint.
 
-The first user turn asks for entities in a stated format. If the answer looks useful, the second
-asks for more; if not, the second asks to keep to the format; if the system declines, there is no
-second turn (gfrc, section 4.1 and Figure 1). In the paper a person judged the answers; here
-`judge` applies written rules, and every conversation starts afresh.
+The first user turn asks for entities in a stated format. The second turn asks for more if the
+answer looks useful, and otherwise asks to keep to the format. If the system declines, there is no
+second turn (gfrc, section 4.1 and Figure 1). In the paper a person judged the answers. Here `judge`
+applies written rules, and every conversation starts without a history.
 
-A record is JSON Lines: the settings, then one line per answered turn. Turns in the record are not
-asked again, so the same command continues an interrupted harvest.
+A record is JSON Lines: the settings, then one line per answered turn. Recorded turns are not
+repeated, so the same command continues an interrupted harvest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUESTIONS = {
     "more": "Can you tell me more about that?",
     "adhere": "Please answer my question:\n{request}",
 }
-"""The wording for plain questions, which ask for no format."""
+"""The wording for plain questions, which state no format."""
 REFUSALS = (
     r"\b(?:unable|not able) to (?:help|assist|provide|fulfil|access|list|browse|complete)",
     r"\b(?:can(?:no|')t|cannot|could not|couldn't) "
@@ -50,7 +50,7 @@ REFUSALS = (
 _URL = re.compile(r"(?:https?://|\bwww\.)([^\s/<>()\[\]\"'?#]+)[^\s<>()\[\]\"']*", re.IGNORECASE)
 
 
-@click.command(short_help="Hold conversations with a chat endpoint, or read chat logs.")
+@click.command(short_help="Run conversations with a chat endpoint, or read chat logs.")
 @click.option(
     "--topics",
     type=FILE,
@@ -79,13 +79,11 @@ _URL = re.compile(r"(?:https?://|\bwww\.)([^\s/<>()\[\]\"'?#]+)[^\s<>()\[\]\"']*
     "--seed",
     type=click.IntRange(0),
     default=0,
-    help="Seed of the first answer; each answer has its own.",
+    help="Seed of the first answer; each answer has its own seed.",
 )
 @click.option("--parallel", type=click.IntRange(1), default=1, help="Conversations at a time.")
 @click.option("--key-variable", default="OPENAI_API_KEY", help="Environment variable with the key.")
-@click.option(
-    "--note", default="", help="Remark kept in the record, such as a checksum of the model."
-)
+@click.option("--note", default="", help="Remark for the record, such as a checksum of the model.")
 @click.option("--yes", is_flag=True, help="Do not ask before the first call.")
 def harvest(
     topics: Path | None,
@@ -97,20 +95,22 @@ def harvest(
     yes: bool,
     **options: Any,
 ) -> None:
-    """Hold conversations about topics by the two-round protocol, and record them.
+    """Run conversations about topics by the two-round protocol, and record them.
 
     With --from, conversations come from a chat log instead of an endpoint. Run the same command
     again to continue after an interruption.
     """
     if chats is not None:
         if transcripts is None:
-            raise click.UsageError("--from needs --transcripts, the file to write")
+            raise click.UsageError("--transcripts is missing; --from writes to this file")
         from equipoise_cli.loaders.chats import read_chats
 
         _write_transcripts(transcripts, read_chats(chats))
         return
     if topics is None or endpoint is None or model is None or output is None:
-        raise click.UsageError("give --topics, --endpoint, --model and --output; or --from")
+        raise click.UsageError(
+            "must have --topics, --endpoint, --model and --output; or --from and --transcripts"
+        )
     asked = read_topics(topics)
     key = os.environ.get(options.pop("key_variable"), "")
     _check_endpoint(endpoint, key)
@@ -143,7 +143,7 @@ def _write_transcripts(
 
 
 def _check_endpoint(endpoint: str, key: str) -> None:
-    """Reject what would disclose a key: in the URL, or over plain http to another machine."""
+    """Reject an endpoint that would disclose a key: in its URL, or over plain http."""
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise click.UsageError(f"--endpoint must be an http(s) URL, got {endpoint!r}")
@@ -155,9 +155,9 @@ def _check_endpoint(endpoint: str, key: str) -> None:
 
 
 def read_topics(path: Path) -> list[dict[str, str]]:
-    """Read topics: CSV, or plain questions, one per line (then called q1, q2 and so on).
+    """Read topics: CSV, or plain questions, one per line (named q1, q2 and so on).
 
-    Each has ``topic, kind, request, format, site``; plain questions have no format.
+    Each has ``topic, kind, request, format, site``. Plain questions have no format.
     """
     import pandas as pd
 
@@ -179,23 +179,23 @@ def read_topics(path: Path) -> list[dict[str, str]]:
         )
     missing = {"topic", "type", "request", "format"} - set(table.columns)
     if missing:
-        raise ValueError(f"{path}: missing column {', '.join(sorted(missing))}")
+        raise ValueError(f"{path}: column {', '.join(sorted(missing))} is missing")
     table = table.assign(site=table.get("site", "")).rename(columns={"type": "kind"})
     for column in ("topic", "request"):
         if (table[column].str.strip() == "").any():
             raise ValueError(f'{path}, column "{column}": must not be empty')
     if table["topic"].duplicated().any():
         twice = table.loc[table["topic"].duplicated(), "topic"].iloc[0]
-        raise ValueError(f"{path}: topic {twice} occurs twice")
+        raise ValueError(f"{path}: topic {twice} must occur once")
     return table[["topic", "kind", "request", "format", "site"]].to_dict("records")
 
 
 def judge(text: str, site: str = "", *, asks_for_format: bool = True) -> tuple[str, bool]:
-    """Judge an answer by its form: mark ``o`` or ``x``, and whether it ends the conversation.
+    """Judge the form of an answer: mark ``o`` or ``x``, and whether the conversation ends.
 
-    With a format, an answer is useful if a line names something and gives an address on the site; a
-    useless one that declines or is empty is a breakdown. Without, an answer that says something and
-    declines nothing is useful. Whether names and addresses are right is left to annotation.
+    With a format, an answer is useful if a line has a name and an address on the site. A useless
+    answer that declines or is empty is a breakdown. Without a format, an answer is useful unless it
+    declines or is empty. Annotators judge whether names and addresses are right.
 
     >>> judge("Tenet: https://www.imdb.com/title/tt6723592/", "imdb.com")
     ('o', False)
@@ -229,11 +229,11 @@ def hold(
     parallel: int,
     note: str,
 ) -> list[dict[str, Any]]:
-    """Hold the conversations that the record does not have, and return all its turns.
+    """Run the conversations that the record does not contain; return all of its turns.
 
     The answer in turn u to topic i (from 0) in trial t (from 1) has the seed ``seed + 2 (n (t - 1)
-    + i) + u - 1`` with n topics. Topics are asked in their order, then all of them again, so that
-    order and trial are not confounded.
+    + i) + u - 1`` with n topics. Each trial covers all topics in their order before the next trial,
+    so that order and trial are not confounded.
     """
     from openai import OpenAI, OpenAIError
     from tqdm import tqdm
@@ -303,7 +303,7 @@ def hold(
 
 
 def _resume(record: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the turns in a record of the same settings; begin the record if it does not exist."""
+    """Return the turns in a record with the same settings; create the record if missing."""
     if not record.exists():
         line = json.dumps(settings, ensure_ascii=False, sort_keys=True)
         record.write_text(f"{line}\n", encoding="utf-8")
@@ -318,7 +318,9 @@ def _resume(record: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
         ) from None
     differing = [name for name in settings if first.get(name) != settings[name]]
     if differing:
-        raise ValueError(f"{record}: recorded with other settings ({', '.join(differing)})")
+        raise ValueError(
+            f"{record}: has other settings ({', '.join(differing)}); choose another --output"
+        )
     if torn:  # an interrupted write
         record.write_text(f"{complete}\n", encoding="utf-8")
     return turns

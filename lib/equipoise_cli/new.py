@@ -1,4 +1,4 @@
-"""Commands that start something: a compendium, a paper in it, a notebook for a topic."""
+"""Commands that create a compendium, a paper in it, or a notebook for a topic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--name", help="Name of the compendium.  [name of the folder]")
-@click.option("--no-example", is_flag=True, help="Leave out the example, a small paper.")
+@click.option("--no-example", is_flag=True, help="Omit the example, a small paper.")
 def init(folder: Path, name: str | None, no_example: bool) -> None:
     """Make a compendium in FOLDER, which must be new or empty."""
     from equipoise_compendium.start import make_compendium
@@ -22,7 +22,7 @@ def init(folder: Path, name: str | None, no_example: bool) -> None:
         click.echo("  equipoise new KEY --paper --title TITLE")
         click.echo("  equipoise build")
         return
-    click.echo(f"{folder} is a compendium of one small paper. Build its report and the site:")
+    click.echo(f"{folder} is a compendium with one small paper. Build its report and the site:")
     click.echo(f"  cd {folder}")
     click.echo("  equipoise build")
     click.echo("  python -m pytest")
@@ -31,21 +31,21 @@ def init(folder: Path, name: str | None, no_example: bool) -> None:
 
 @click.command()
 @click.argument("name")
-@click.option("--paper", is_flag=True, help="NAME is a paper whose tables are recomputed.")
+@click.option("--paper", is_flag=True, help="Recompute the tables of the paper NAME.")
 @click.option("--title", default="", help="Title of the paper.")
-@click.option("--topic", default="", help="Id of a topic of your own, one word.")
+@click.option("--topic", default="", help="Id of your own topic, one word.")
 def new(name: str, paper: bool, title: str, topic: str) -> None:
-    """Start a notebook NAME for a topic of your own, or to recompute a paper.
+    """Start a notebook NAME for your own topic, or to recompute a paper.
 
-    With --topic: data files to fill in, a notebook, a test. With --paper: a published table,
+    --topic creates data files to fill in, a notebook and a test. --paper creates a published table,
     reasons and claims, and a notebook with one table, one figure and one claim.
     """
     from equipoise_compendium import project, start
 
     if paper == bool(topic):
-        raise click.UsageError("give either --topic TOPIC or --paper")
+        raise click.UsageError("must have either --topic TOPIC or --paper")
     if title and not paper:
-        raise click.UsageError("--title is the title of a paper: give it with --paper")
+        raise click.UsageError("--title must be given with --paper")
     paths = start.new_paper(name, title) if paper else start.new_topic(name, topic)
     click.echo("Edit these files and keep their format:")
     for path in paths:

@@ -1,4 +1,4 @@
-"""What a command may write to: never what it reads, nor a file of another kind."""
+"""Checks of output paths: no input and no file of another kind is overwritten."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import click
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind of output is called, and whether a file is of that kind."""
+    """A kind of output: its name, and a test whether a file is of this kind."""
 
     name: str
     is_kind: Callable[[Path], bool]
 
 
 def columns_of(path: Path) -> set[str]:
-    """Names of the columns of a CSV or Parquet file, of which no more than a header is read."""
+    """Return the column names of a CSV or Parquet file; only the header is read."""
     with path.open("rb") as file:
         beginning = file.read(2**16)
     if beginning.startswith(b"PAR1"):
@@ -31,7 +31,7 @@ def columns_of(path: Path) -> set[str]:
 
 
 def table(name: str, columns: Iterable[str]) -> Kind:
-    """A table that has these columns, and maybe others."""
+    """Return the kind of a table with at least these columns."""
     return Kind(name, lambda path: set(columns) <= columns_of(path))
 
 
@@ -49,27 +49,30 @@ def refuse_outputs(
     *,
     force: bool = False,
 ) -> None:
-    """Raise an error for outputs, named by their options, that would lose a file.
+    """Raise an error for outputs, named by their options, that would destroy a file.
 
-    Such are what is an input too, or another output, and what is of another kind. ``force`` lets a
-    file be of another kind; it lets no input be written over.
+    An output must not be an input, another output, or an existing file of another kind. ``force``
+    allows a file of another kind to be overwritten, but never an input.
     """
-    read = {Path(source).resolve(): source for source in inputs if source}
+    read = {Path(source).resolve(): f"the input {source}" for source in inputs if source}
     for option, (path, kind) in outputs.items():
         if path is None:
             continue
         target = path.resolve()
         if target in read:
-            raise click.UsageError(f"{option} {path} must not be {read[target]}, which is read")
-        read[target] = f"that of {option}"
+            raise click.UsageError(f"{option} {path}: must differ from {read[target]}")
+        read[target] = f"the path of {option}"
         if kind is not FOLDER and not target.parent.is_dir():
             raise click.UsageError(f"{option} {path}: the folder {target.parent} must exist")
         if not target.exists():
             continue
         if not target.is_file() or kind is FOLDER:
-            raise click.UsageError(f"{option} {path} must be a place for a {kind.name}")
+            raise click.UsageError(
+                f"{option} {path}: already exists; choose another path for the {kind.name}"
+            )
         # An empty file has nothing to lose.
         if target.stat().st_size and not force and not kind.is_kind(target):
             raise click.UsageError(
-                f"{option} {path} must be a {kind.name} to be written over, or give --force"
+                f"{option} {path}: must be a {kind.name} to be overwritten; "
+                "choose another path, or add --force"
             )

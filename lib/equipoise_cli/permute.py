@@ -1,4 +1,4 @@
-"""The command ``permute``: the conversations of a track in many valid permutations."""
+"""The command ``permute``, which writes valid permutations of conversations."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from equipoise_cli.shared import FILE, TARGET, samples
 @click.option(
     "--qrels",
     type=FILE,
-    help="Judgements. Keep the judged utterances, as the study does, and the first of each topic.",
+    help="Judgements. Keep judged utterances, as in the study, and the first of each topic.",
 )
 @click.option(
     "--context",
     type=click.Choice(["history", "previous"]),
     default="history",
-    help="Utterances that the system gets. With the previous one it has fewer inputs to run.",
+    help="Utterances in an input. With the previous one only, there are fewer inputs to run.",
 )
 @click.option(
     "--permutations",
     type=click.IntRange(1, 10**6),
     default=100,
-    help="Permutations of each conversation besides the original order.",
+    help="Permutations of each conversation, in addition to the original order.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the random draws.")
 @click.option("-o", "--output", required=True, type=TARGET, help="Folder to make.")
@@ -53,12 +53,12 @@ def permute(
     seed: int,
     output: Path,
 ) -> None:
-    """Write the conversations of TOPICS in many valid permutations.
+    """Write valid permutations of the conversations in TOPICS.
 
     The first utterance stays first. An utterance on a previous topic (PT) directly follows the one
-    that it depends on. Run your system once on each line of inputs.jsonl: an utterance, the
-    utterances before it, and an id for the run. permutations.csv lists the input at each position
-    of each permutation; permutation 0 is the original order.
+    that it depends on. Run your system once on each line of inputs.jsonl. A line has an utterance,
+    the utterances before it, and an id for the run. The table permutations.csv lists the input at
+    each position of each permutation. Permutation 0 is the original order.
     """
     refuse_outputs({"-o": (output, FOLDER)}, [topics, classes, qrels])
     import pandas as pd
@@ -72,8 +72,8 @@ def permute(
     if qrels is not None:
         judged = utterances["query"].isin(read_qrels(qrels)["topic"])
         if not judged.any():
-            raise click.UsageError(f"{qrels}: must have judgements of utterances in {topics}")
-        # Later utterances may make no sense without the first one.
+            raise click.UsageError(f"{qrels}: must judge at least one utterance of {topics}")
+        # Later utterances may be unclear without the first one.
         has_judged = utterances["topic"].isin(utterances.loc[judged, "topic"])
         utterances = utterances[judged | (~utterances.duplicated("topic") & has_judged)]
     utterances = utterances.assign(**{"class": _read_classes(classes, utterances["query"])})
@@ -112,7 +112,7 @@ def permute(
 
 
 def _read_classes(path: Path, queries: Any) -> list[str]:
-    """Class of each query."""
+    """Read the class of each query."""
     from equipoise.permutations.structures import CLASSES
     from equipoise.readers import read_table
 
@@ -123,5 +123,5 @@ def _read_classes(path: Path, queries: Any) -> list[str]:
     class_of = table.frame.set_index("query")["class"]
     missing = [query for query in queries if query not in class_of.index]
     if missing:
-        raise click.UsageError(f"{path}: must have a class of utterance {missing[0]}")
+        raise click.UsageError(f"{path}: must have a class for utterance {missing[0]}")
     return class_of[list(queries)].tolist()

@@ -1,4 +1,4 @@
-"""Commands for reports: build, check and read them; the measures and where they come from."""
+"""Commands that build, check and serve reports, and list the measures."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from equipoise_cli.shared import fail, named, notebook_name
 @click.option(
     "--jobs", type=click.IntRange(1), help="Notebooks to run at a time.  [number of processors]"
 )
-@click.option(
-    "--force", is_flag=True, expose_value=False, help="Accepted for scripts: a build always runs."
-)
+@click.option("--force", is_flag=True, expose_value=False, help="No effect: a build always runs.")
 def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], jobs: int | None) -> None:
-    """Run NOTEBOOKS (all, if none is named), and make their reports and the site.
+    """Run NOTEBOOKS (default: all), and make their reports and the site.
 
-    With a parameter other than its default, a report goes to reports/variants.
+    If a parameter differs from its default, the report goes to reports/variants.
     """
     from equipoise_compendium import build as builder
     from equipoise_compendium import project
@@ -55,7 +53,7 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], jobs: int | N
 
 @click.command("list")
 def list_notebooks() -> None:
-    """List the notebooks, their parameters, and the tables and figures that each makes."""
+    """List the notebooks with their parameters, tables and figures."""
     from equipoise_compendium import project
     from equipoise_compendium.notebooks import find_notebooks
     from equipoise_compendium.provenance import read_manifest
@@ -72,7 +70,7 @@ def list_notebooks() -> None:
 
 @click.command()
 def check() -> None:
-    """Compute each status again, and compare it with the ledger."""
+    """Recompute each status, and compare it with the ledger."""
     from equipoise_compendium import build as builder
     from equipoise_compendium.site import pages
     from equipoise_compendium.start import unchanged_sentences
@@ -84,16 +82,14 @@ def check() -> None:
 
 
 @click.command()
-@click.option(
-    "--serve", is_flag=True, help="Serve it on 127.0.0.1 until interrupted, instead of making it."
-)
+@click.option("--serve", is_flag=True, help="Serve the site on 127.0.0.1 until interrupted.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port for --serve; 0 takes a free one."
 )
 def site(serve: bool, port: int) -> None:
     """Make the site of the reports, reports/site/index.html.
 
-    A browser opens it from disk.
+    Open it in a browser; it needs no server.
     """
     from equipoise_compendium.site import pages
 
@@ -123,7 +119,7 @@ def _serve(port: int) -> None:
 @click.command()
 @click.argument("names", nargs=-1)
 def measures(names: tuple[str, ...]) -> None:
-    """List the measures with a line each, or describe those of NAMES.
+    """List all measures, or describe the measures NAMES.
 
     A description has formula, range, ideal, direction, options and source.
     """
@@ -135,15 +131,15 @@ def measures(names: tuple[str, ...]) -> None:
 
     measure_of: dict[str, Any] = {}
     for measure in catalogue.MEASURES:
-        # Some are declared together, and are asked for by the name of either.
+        # Some are declared together; either name selects both.
         for name in re.split(", | and ", measure.name):
             measure_of.setdefault(name.casefold(), measure)
-    # A name of its own comes before one among others.
+    # The name of a single measure takes precedence over a name in a group.
     measure_of |= {measure.name.casefold(): measure for measure in catalogue.MEASURES}
     unknown = [name for name in names if name.casefold() not in measure_of]
     if unknown:
         choices = ", ".join(measure.name for measure in catalogue.MEASURES)
-        raise click.BadParameter(f"no measure {', '.join(unknown)}; there are {choices}")
+        raise click.BadParameter(f"unknown measure {', '.join(unknown)}; must be one of {choices}")
     references = catalogue.references()
     cited_references: dict[str, str] = {}  # each once, in the order in which they are cited
     for name in names:
@@ -155,7 +151,7 @@ def measures(names: tuple[str, ...]) -> None:
 
 
 def _list_measures(listed_measures: Iterable[Any]) -> None:
-    """The name and the meaning of each measure, under the headings of the families."""
+    """Print the name and the meaning of each measure, by family."""
     formatter = click.HelpFormatter(width=100)
     for family, family_measures in groupby(listed_measures, attrgetter("family")):
         with formatter.section(family):
@@ -164,7 +160,7 @@ def _list_measures(listed_measures: Iterable[Any]) -> None:
 
 
 def _describe(measure: Any) -> None:
-    """What the catalogue holds of a measure, in a paragraph."""
+    """Print the catalogue entry of a measure."""
     click.echo(f"{measure.name}\n  {measure.meaning}\n  {measure.formula}")
     click.echo(f"  range {measure.range}; ideal {measure.ideal}; {measure.direction}")
     click.echo(f"  {measure.path}")

@@ -1,4 +1,4 @@
-"""What commands share: files in and out, ``NAME=VALUE`` options, and an end with status 1."""
+"""Shared code of commands: files, ``NAME=VALUE`` options, and exit status 1."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import click
 
 
 class _File(click.Path):
-    """A path; a dash is the standard input."""
+    """A path; a dash is standard input."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return super().convert("/dev/stdin" if value == "-" else value, param, ctx)
 
 
 class _FieldPaths(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """Where answers have their fields; checked when it is read, passed on as it was written."""
+    """The fields of answers; the value is checked when read, and passed on unchanged."""
 
     name = "paths"
 
@@ -39,9 +39,9 @@ class _FieldPaths(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 FILE = _File(path_type=Path)
 TARGET = _File(path_type=Path)
-"""Of a file that is written; `FILE` is of one that is read."""
+"""Type of a path to write; `FILE` is the type of a path to read."""
 FORCE = click.option(
-    "--force", is_flag=True, help="Write over a file even if it holds something else."
+    "--force", is_flag=True, help="Overwrite a file even if its content is of another kind."
 )
 INTERVALS = click.option(
     "--intervals", is_flag=True, help="Add means over topics with bootstrap intervals."
@@ -57,7 +57,7 @@ MAP = click.option(
     default="",
     metavar="FIELD=PATH,...",
     help=(
-        "Where answers of no known format have question, answer, documents, sources, relevant: "
+        "Paths of question, answer, documents, sources and relevant in answers of another format: "
         "answer=response,documents=docs[].id."
     ),
 )
@@ -110,22 +110,22 @@ SAMPLES = {
 }
 """A few lines of every format that a command reads, by the option or argument that takes it.
 
-A test gives them to the readers, so that no help shows what is refused.
+A test passes them to the readers, so that the help shows no sample that a reader rejects.
 """
 
 
 def samples(*names: str) -> str:
-    """The end of a command's help: a few lines of each format it reads."""
+    """Return the end of a command's help: a few lines of each input format."""
     paragraphs = []
     for name in names:
         lines = "\n  ".join(SAMPLES[name])
-        # Click reads a backspace as: leave the lines of this paragraph as they are.
+        # In click, a backspace keeps the lines of a paragraph unchanged.
         paragraphs.append(f"\b\n{name}:\n  {lines}")
     return "\n\n".join(paragraphs)
 
 
 def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Take a file to write a table to, and ``--force``."""
+    """Add the options for the output table and ``--force``."""
     return _OUTPUT(FORCE(command))
 
 
@@ -160,9 +160,9 @@ MISSING = click.option(
 
 
 def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
-    """What adds the intervals of means to a table of scores, or nothing if none are asked for.
+    """Return a function that adds intervals of means to scores, if they were asked for.
 
-    The options that it needs are taken out of ``options``, which no measure knows them of.
+    The function removes the options of intervals from ``options``, because no measure has them.
     """
     interval_options = {name: options.pop(name) for name in ("level", "resamples", "seed")}
     has_intervals = options.pop("intervals")
@@ -178,11 +178,11 @@ def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
 
 
 def write(tables: Mapping[Path | None, Any]) -> None:
-    """Write tables and figures to their files, all or none; a table without one is printed."""
+    """Write tables and figures, all or none; print a table without a file."""
     from equipoise_compendium.writing import write_csv, write_files
 
     files = {path: table for path, table in tables.items() if path is not None}
-    # Ids and names are those of others, and a spreadsheet would run some of them.
+    # Ids and names come from other people, and a spreadsheet would run some as formulas.
     write_files(files, for_spreadsheets=True)
     if None not in tables:
         return
@@ -192,18 +192,18 @@ def write(tables: Mapping[Path | None, Any]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Write a text to the standard output, all of it, or raise an OSError."""
+    """Write a whole text to standard output, or raise OSError."""
     from equipoise.errors import plain
 
     if sys.stdout is None:
         raise OSError(errno.EBADF, "closed")
-    # A terminal would obey control characters in the ids of others; a file keeps every byte.
+    # A terminal would execute control characters in ids; a file keeps every byte.
     sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()
 
 
 def show_seen(*tables: Any) -> None:
-    """Show on standard error what the measures could use of their input."""
+    """Print on standard error how much of their input the measures could use."""
     from equipoise.coverage import summaries
     from equipoise.errors import plain
 
@@ -223,21 +223,21 @@ def show_not_read(*tables: Any) -> None:
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Read the values of an option that is written ``NAME=VALUE``."""
+    """Read the values of an option in the form ``NAME=VALUE``."""
     values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip()
         if not equals or not name or not value.strip() or name in values:
-            expected = f"{option} is written NAME=VALUE, each name once"
-            raise click.BadParameter(f"{expected}; found {text!r}")
-        # A dash is the standard input, as for every file of a command.
+            expected = f"{option} must be NAME=VALUE, each name once"
+            raise click.BadParameter(f"{expected}, got {text!r}")
+        # A dash is standard input, as for every file of a command.
         values[name] = "/dev/stdin" if value == "-" else value
     return values
 
 
 def named_files(texts: Iterable[str], option: str) -> list[tuple[str, str]]:
-    """Name and file of an option that is written ``NAME=FILE``, or ``FILE`` with an empty name."""
+    """Read names and files of an option, ``NAME=FILE`` or ``FILE`` with an empty name."""
     pairs = []
     for text in texts:
         if "=" not in text:
@@ -247,14 +247,14 @@ def named_files(texts: Iterable[str], option: str) -> list[tuple[str, str]]:
 
 
 def notebook_name(text: str) -> str:
-    """The name of a notebook, also where a shell has completed it to ``notebooks/NAME.ipynb``."""
+    """Return the name of a notebook, given as a name or as ``notebooks/NAME.ipynb``."""
     if text.endswith(".ipynb"):
         return Path(text).stem
     return text
 
 
 def fail(faults: Iterable[str]) -> None:
-    """Tell the faults and end with status 1, if there are any."""
+    """Print the faults and exit with status 1, if there are any."""
     lines = list(faults)
     if lines:
         click.echo("\n".join(lines), err=True)

@@ -24,7 +24,7 @@ _LATEX: Any = {
 
 
 class Marked(NamedTuple):
-    """A number in a table, bold where it is the best, with letters for significance."""
+    """A number in a table, bold if it is the best, with letters for significance."""
 
     text: str
     mark: str = ""
@@ -35,8 +35,8 @@ class Marked(NamedTuple):
 class Table:
     """A table of a command.
 
-    ``rows``: a DataFrame, whose cells may be `Marked`. ``label``: of LaTeX. ``tidy``: the same as
-    numbers, for CSV, where they differ from the rows.
+    ``rows``: a DataFrame, whose cells may be `Marked`. ``label``: for LaTeX. ``tidy``: the same
+    content as numbers, for CSV, if it differs from the rows.
     """
 
     title: str
@@ -65,23 +65,23 @@ _FORMS: dict[str, tuple[Callable[[str], str], str, str]] = {
     "markdown": (_markdown, "**{}**", "<sup>{}</sup>"),
     "html": (html.escape, "<b>{}</b>", "<sup>{}</sup>"),
 }
-"""By form: how texts are escaped, what is best, and letters for significance."""
+"""By form: the escape function, the mark of the best value, and the letters for significance."""
 FORMATS = [*_FORMS, "csv"]
 
 
 _NO_VARIATION = "no variation"
-"""What is shown for the p and the effect of a difference that is the same for every topic."""
+"""Text for the p-value and effect of a difference that is the same for every topic."""
 
 
 def p_value(p: float) -> str:
-    """Return a p-value as text: one that is not 0 is not shown as 0, one of no test says why."""
+    """Write a p-value as text, above 0 if it is not 0, with a reason if there is no test."""
     if math.isnan(p):
         return _NO_VARIATION
     return f"{p:.4f}" if p >= 0.00005 else "< 0.0001"
 
 
 def _cell(value: Any, column: str, form: str) -> str:
-    """Return a value as text: numbers with four digits, NaN as nothing, of p as no variation."""
+    """Write a value as text: numbers with four digits, NaN as empty text, or no variation."""
     escape, best, mark = _FORMS[form]
     if not isinstance(value, Marked):
         if not isinstance(value, float):
@@ -140,10 +140,10 @@ def as_text(table: Table, form: str) -> str:
 
 
 def together(tables: Sequence[Table], form: str) -> str:
-    """Return tables one below the other."""
+    """Return the text of several tables, one below the other."""
     if form == "csv" and len(tables) > 1:
         titles = ", ".join(table.title for table in tables)
-        raise ValueError(f"a CSV file has one table: choose one of {titles} with --show")
+        raise ValueError(f"a CSV file must have one table; choose one of {titles} with --show")
     return "\n".join(as_text(table, form) for table in tables)
 
 
@@ -151,20 +151,20 @@ def together(tables: Sequence[Table], form: str) -> str:
 
 
 def check_figure(path: Path | None, *, alone: bool = True) -> None:
-    """Reject a figure of another kind than can be drawn, and any where matplotlib is missing.
+    """Reject a figure with another ending, and any figure if matplotlib is missing.
 
-    ``alone``: the command has no other output, so that matplotlib must be there before it starts.
+    ``alone``: the command has no other output, so matplotlib must be installed before it starts.
     """
     if path is None:
         return
     if path.suffix.lower() not in FIGURES:
-        raise click.BadParameter(f"a figure is a file {', '.join(FIGURES)}; got {path}")
+        raise click.BadParameter(f"{path}: a figure must end in {', '.join(FIGURES)}")
     if alone:
         need_matplotlib()
 
 
 def need_matplotlib() -> None:
-    """Raise ModuleNotFoundError where figures cannot be drawn, before anything is computed."""
+    """Raise ModuleNotFoundError early if figures cannot be drawn."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -182,7 +182,7 @@ def axes(*grid: int, **options: Any) -> Any:
 
 
 def drawn(ax: Any, path: Path, title: str) -> bytes:
-    """Return the figure of some axes as the bytes of a file, of the kind of its suffix."""
+    """Return the figure of some axes as the content of a file, by its suffix."""
     from equipoise_compendium.plots import rendered
 
     return rendered(ax.get_figure(root=True), path.suffix.lower().lstrip("."), title)

@@ -1,1 +1,1 @@
-"""Reports: printed values, comparison, ledger, and the build that makes them from notebooks."""
+"""Reports of a compendium: published values, comparison, ledger, and the notebook build."""

@@ -1,6 +1,6 @@
 """Run notebooks with papermill into a temporary folder, and move each complete report into place.
 
-`check` computes each status again, from the published tables and those of the reports.
+`check` recomputes each status from the published tables and the tables of the reports.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from equipoise_compendium.writing import write_csv
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a build did with one notebook: built it, or kept its report, with the error."""
+    """The result of a build for one notebook: built, or the old report kept, with the error."""
 
     notebook: str
     state: str
@@ -50,13 +50,13 @@ class Outcome:
 
 
 def execute(source: str, parameters: Mapping[str, Any], folder: str) -> str:
-    """Run a notebook into a folder, in a process of its own; returns the error, if any."""
+    """Run a notebook into a folder, in a separate process; return the error, if any."""
     import papermill
     from papermill.translators import PythonTranslator, papermill_translators
     from traitlets.config import Config
 
     class Literals(PythonTranslator):  # type: ignore[misc]
-        """Write parameters as Python does; papermill makes text of the keys of a dict."""
+        """Write parameters as Python does; papermill turns the keys of a dict into text."""
 
         @classmethod
         def translate(cls, val: Any) -> str:
@@ -64,7 +64,7 @@ def execute(source: str, parameters: Mapping[str, Any], folder: str) -> str:
 
     papermill_translators.register("python", Literals)
 
-    # papermill warns of parameters of type Literal, which it does not know.
+    # papermill warns about parameters of type Literal, which it does not support.
     logging.getLogger("papermill").setLevel(logging.ERROR)
     Path(folder).mkdir(exist_ok=True)
     os.environ |= {
@@ -84,7 +84,7 @@ def execute(source: str, parameters: Mapping[str, Any], folder: str) -> str:
         try:
             executed = papermill.execute_notebook(
                 source,
-                None,  # it is written below, without what changes from run to run
+                None,  # it is written below, without volatile content
                 parameters=dict(parameters),
                 kernel_name="python3",
                 language="python",
@@ -124,7 +124,7 @@ def _run(
     folder: Path,
     jobs: int | None,
 ) -> Iterator[tuple[str, str]]:
-    """Run notebooks in parallel, each into a folder of its name; gives names and errors."""
+    """Run notebooks in parallel, each into a folder of its name; yield names and errors."""
     # The longest first, so that no processor waits for one that began late.
     longest_first = sorted(notebooks, key=lambda notebook: -len(notebook.content.cells))
     workers = max(1, min(jobs or os.cpu_count() or 1, len(notebooks)))
@@ -144,7 +144,7 @@ def _run(
 
 
 def unexplained_cells(folder: Path) -> str:
-    """Return what a report contains that differs from the paper without a reason; else empty."""
+    """Return a message about cells of a report that differ without a reason, else ""."""
     manifest = read_manifest(folder)
     lines = []
     for record in manifest["artefacts"] if manifest else []:
@@ -167,9 +167,9 @@ def _move(staged: Path, target: Path) -> None:
 def build(
     names: Sequence[str] = (), given: Mapping[str, str] | None = None, jobs: int | None = None
 ) -> Iterator[Outcome]:
-    """Run notebooks, by default all, and move their reports into place; then write the ledger.
+    """Run notebooks (by default all), move their reports into place, and write the ledger.
 
-    ``given`` are parameters as text. A report with any that differ from the defaults goes to
+    ``given`` are parameters as text. If one differs from its default, the report goes to
     ``reports/variants/<notebook>/``, and the ledger stays unchanged. ``jobs`` notebooks run at a
     time, by default one per processor.
     """
@@ -195,7 +195,7 @@ def build(
     with contextlib.suppress(OSError):
         work.rmdir()
     if not (parameters and all(parameters.values())):
-        # What the findings miss is the report of the notebook that failed, which was just named.
+        # The findings need the report of the failed notebook, which the build has just named.
         with contextlib.suppress(ValueError) if n_failed else contextlib.nullcontext():
             write_summaries(reports)
 
@@ -211,7 +211,7 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def write_summaries(folder: Path) -> None:
-    """Write ledger, claims, findings, and the verdicts in the notebooks, of all reports."""
+    """Write ledger, claims, findings and the verdicts in the notebooks, from all reports."""
     reports, read = project.root() / "reports", manifests()
     judged = claims.table_of(read)
     table = ledger.table_of(read, judged)
@@ -252,7 +252,7 @@ def _value(text: str) -> float | str:
 
 
 def _status(record: Mapping[str, Any], folder: Path) -> str:
-    """Compute the status of an artefact again, from its published and its saved table."""
+    """Recompute the status of an artefact from its published table and its saved table."""
     compared = record["compared"]
     if compared is None:
         return status_of(record["basis"], None)
@@ -264,7 +264,7 @@ def _status(record: Mapping[str, Any], folder: Path) -> str:
 
 
 def check() -> list[str]:
-    """Compare reports and ledger with the published numbers; empty where they agree."""
+    """Compare reports and ledger with the published numbers; return the differences."""
     reports = project.root() / "reports"
     read = manifests()
     faults = []

@@ -1,8 +1,8 @@
-"""Claims: what a paper states or we add, the evidence on each collection, and the verdict.
+"""Claims: statements of papers and our own, evidence on each collection, and verdicts.
 
 ``data/published/<paper>/claims.csv`` is the protocol: one row per claim, with the values that
-support it and every collection that may judge it; ``collections.csv`` describes these. Notebooks
-compute the evidence. The rule here gives the verdicts, over all reports of a paper at once.
+support it and every collection that may judge it. ``collections.csv`` describes the collections.
+Notebooks compute the evidence. This module computes the verdicts, over all reports of a paper.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ STATED = [
 ]
 """Columns of a protocol.
 
-``criterion`` gives the values that support the claim; ``bound_source`` where its bound comes from.
-``null`` names the null distribution of a maximum, an absolute value or a best choice, which lie
-above zero without any effect. ``control`` is the claim that a collection must support before it
-votes. ``reason`` states why a claim cannot be tested.
+``criterion`` gives the values that support the claim, and ``bound_source`` the source of its bound.
+``null`` names the null distribution of a statistic that is above zero without any effect: a
+maximum, an absolute value or a best choice. ``control`` is the claim that a collection must support
+before it votes. ``reason`` states why a claim cannot be tested.
 """
 COLLECTION = ["collection", "basis", "data", "reason"]
 """Columns of ``collections.csv``; ``reason`` states why other data may judge a claim."""
 SOURCES = ("text", "rounding", "own")
-"""Where a bound comes from: the sentence, half a unit of the last published digit, or us."""
+"""Source of a bound: the sentence, half a unit of the last published digit, or our choice."""
 COLUMNS = [
     "paper",
     *STATED[:-3],
@@ -89,7 +89,7 @@ _95 = stats.norm.ppf(0.975)
 
 @dataclass(frozen=True)
 class Evidence:
-    """An estimate and its 95% confidence interval, from ``n`` units; ``published``: the paper's.
+    """An estimate and its 95% confidence interval over ``n`` units, with the paper's value.
 
     ``reason`` states why there is no interval (nothing was sampled) or, without an estimate, why
     the collection cannot judge the claim.
@@ -108,7 +108,7 @@ class Evidence:
             raise ValueError(f"evidence must not be NaN, got {self}")
         has_interval = self.low is not None
         if has_interval != (self.high is not None) or has_interval == bool(self.reason):
-            raise ValueError(f"evidence needs an interval, or the reason why not, got {self}")
+            raise ValueError(f"evidence must have an interval, or a reason for none, got {self}")
         if self.low is None or self.high is None:
             return
         if self.estimate is None or not self.low <= self.estimate <= self.high:
@@ -117,7 +117,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Criterion:
-    """The values that support a claim: ``low`` to ``high``, without the two if ``open``."""
+    """The values that support a claim: ``low`` to ``high``, without both bounds if ``open``."""
 
     low: float
     high: float
@@ -149,11 +149,11 @@ class Criterion:
     def tails(self, evidence: Evidence) -> tuple[float, float]:
         """Compute two one-sided p-values: of meeting the criterion, and of not meeting it.
 
-        The first is small where the interval supports the claim, the second where it contradicts
-        it. Errors are normal, with the half of the interval that faces the bound.
+        The first is small if the interval supports the claim, the second if it contradicts the
+        claim. Errors are normal, with the half of the interval that faces the bound.
         """
         if evidence.estimate is None:
-            raise ValueError("evidence without an estimate has no tails")
+            raise ValueError("evidence must have an estimate to compute p-values")
         estimate = evidence.estimate
         if evidence.low is None or evidence.high is None or evidence.low == evidence.high:
             return (0.0, 1.0) if estimate in self else (1.0, 0.0)
@@ -170,7 +170,7 @@ class Criterion:
 
 
 def _in_errors(gap: float, half: float) -> float:
-    """Divide a distance by the standard error, which follows from half of a 95% interval."""
+    """Divide a distance by the standard error, computed from half of a 95% interval."""
     if half == 0:
         return math.copysign(math.inf, gap) if gap else 0.0
     return float(gap / (half / _95))
@@ -186,8 +186,8 @@ def minus_chance(
     """Compute a statistic minus its mean under the null hypothesis, with an interval.
 
     ``draws``: the statistic under the null hypothesis, shaped (draws,). The interval lies above
-    zero where fewer than 2.5% of the draws reach the observed value. ``published`` is the paper's
-    value, from which the same mean is subtracted.
+    zero if fewer than 2.5% of the draws reach the observed value. The same mean is subtracted from
+    ``published``, the value of the paper.
     """
     values = np.asarray(draws, dtype=float)
     if values.ndim != 1 or len(values) < 40:
@@ -221,16 +221,16 @@ def stated(paper: str) -> pd.DataFrame:
 
 
 def _check(claim: str, row: Any, known: pd.DataFrame, controls: Collection[str]) -> None:
-    """Reject a row of a protocol that leaves a choice open, or that other data cannot judge."""
+    """Reject a row of a protocol that leaves a choice open or needs unsuitable data."""
     _one_of(f"{claim}: kind", row.kind, KINDS)
     _one_of(f"{claim}: quantifier", row.quantifier, QUANTIFIERS)
     if row.kind == "finding":
         _one_of(f"{claim}: about", row.about, ABOUT)
         if not (row.quote and row.place):
-            raise ValueError(f"{claim}: a finding needs a quotation and its place")
+            raise ValueError(f"{claim}: a finding must have a quotation and its place")
     names = names_in(row.collections)
     if bool(row.reason) == bool(names):
-        raise ValueError(f"{claim}: needs collections, or the reason why it cannot be tested")
+        raise ValueError(f"{claim}: must have collections, or a reason why it cannot be tested")
     if row.reason:
         return
     if not (row.measure and row.unit):
@@ -238,15 +238,15 @@ def _check(claim: str, row: Any, known: pd.DataFrame, controls: Collection[str])
     Criterion.parse(str(row.criterion))
     _one_of(f"{claim}: bound_source", row.bound_source, SOURCES)
     if row.kind == "finding" and row.bound_source == "own":
-        raise ValueError(f"{claim}: the bound of a finding comes from text or rounding")
+        raise ValueError(f"{claim}: the bound_source of a finding must be text or rounding")
     for name in names:
         _one_of(f"{claim}: collection", name, known.index)
     is_replicated = (known.loc[names, "basis"] == REPLICATED).any()
     if is_replicated and row.about == NAMED_SYSTEMS:
-        raise ValueError(f"{claim} is about {NAMED_SYSTEMS}: other data cannot judge it")
+        raise ValueError(f"{claim}: is about {NAMED_SYSTEMS}, so other data cannot judge it")
     if is_replicated and row.kind != "positive control":
         if not names_in(row.control):
-            raise ValueError(f"{claim}: a claim judged on other data needs a control")
+            raise ValueError(f"{claim}: a claim judged on other data must have a control")
     for name in names_in(row.control):
         _one_of(f"{claim}: control", name, controls)
 
@@ -258,12 +258,12 @@ def collections(paper: str) -> pd.DataFrame:
         collection = f"collection {row.collection} of {paper}"
         _one_of(f"{collection}: basis", row.basis, BASES)
         if row.basis == REPLICATED and not row.reason:
-            raise ValueError(f"{collection}: reason must say why it may judge a claim")
+            raise ValueError(f"{collection}: reason must state why it may judge a claim")
     return table.set_index("collection")
 
 
 def names_in(cell: object) -> list[str]:
-    """Split names at semicolons; ``none`` is no name."""
+    """Split names at semicolons; ``none`` is not a name."""
     names = [name.strip() for name in str(cell).split(";")]
     return [name for name in names if name not in ("", "none")]
 
@@ -276,9 +276,9 @@ def _one_of(place: str, value: object, known: Any) -> None:
 def evidence_of(
     paper: str, name: str, evidence: Mapping[str, Evidence | Mapping[str, Evidence]]
 ) -> dict[str, Any]:
-    """Check the evidence on a claim against the protocol; returns the entry of a manifest.
+    """Check the evidence on a claim against the protocol; return its entry in a manifest.
 
-    ``evidence`` by collection, for one number or by part (system, setting, cell).
+    ``evidence``: by collection, one number or a mapping by part (system, setting, cell).
     """
     claims = stated(paper)
     if name not in claims.index:
@@ -294,7 +294,7 @@ def evidence_of(
         given = evidence[collection]
         parts = {"": given} if isinstance(given, Evidence) else given
         if not parts or (len(parts) > 1 and claims.loc[name, "quantifier"] == "mean"):
-            raise ValueError(f"claim {name} of {paper}, {collection}: a mean needs one number")
+            raise ValueError(f"claim {name} of {paper}, {collection}: a mean must be one number")
         by_collection[collection] = [{"part": part, **asdict(parts[part])} for part in parts]
     return {"name": name, "evidence": by_collection}
 
@@ -305,7 +305,7 @@ def evidence_of(
 def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a claim as rows, one per collection, with p-values before Holm's correction.
 
-    A row shows the part that decides: of ``u`` parts that must meet the criterion, the ``u``-th
+    A row has the decisive part. If ``u`` parts must meet the criterion, this is the ``u``-th part
     in the order of their support.
     """
     claim = stated(paper).loc[record["name"]].to_dict()
@@ -344,8 +344,8 @@ def partial_conjunction(
 ) -> tuple[float, float]:
     """Combine one-sided p-values of parts, of which ``needed`` must meet the criterion.
 
-    Returns the p-value of at least ``needed`` parts that meet it, and of fewer (Benjamini and
-    Heller, 2008, with Bonferroni's bound: any dependence is allowed).
+    Returns the p-value for at least ``needed`` parts that meet it, and the p-value for fewer parts
+    (Benjamini and Heller, 2008). Bonferroni's bound allows any dependence between the parts.
     """
     parts = len(support)
     for_it = (parts - needed + 1) * sorted(support)[needed - 1]
@@ -399,7 +399,7 @@ def result_of(tends: Any, p_value: Any) -> str:
 
 
 def verdict_of(results: Sequence[str]) -> tuple[str, str]:
-    """Return the verdict that follows from the collections' results, and the reason for none."""
+    """Return the verdict from the results on the collections, and the reason if it has none."""
     seen = set(results)
     if seen == {"not testable"}:
         return "not testable", ""
@@ -414,10 +414,10 @@ def verdict_of(results: Sequence[str]) -> tuple[str, str]:
 
 
 def units_needed(row: Mapping[str, Any], power: float = 0.8) -> int | None:
-    """Compute the sample size that the published effect requires; without one, the observed.
+    """Compute the sample size to detect the published effect, or else the observed effect.
 
-    It is that of one test at 5% with this power. The interval is taken to shrink with the root of
-    the number of units. None without an interval, or where the effect is on the bound itself.
+    It applies to one test at 5% with this power, if the interval shrinks with the root of the
+    number of units. Returns None without an interval, or if the effect is on the bound itself.
     """
     if any(pd.isna(row[name]) for name in ("n", "low", "estimate")):
         return None
@@ -437,7 +437,7 @@ _NUMBERS = ["parts", "estimate", "low", "high", "n", "published", "p_value", "p_
 
 
 def table_of(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Judge every claim of the reports with these manifests; one row per claim and collection."""
+    """Judge every claim of these reports; return one row per claim and collection."""
     rows = []
     for manifest in manifests:
         for record in [*manifest["artefacts"], *manifest["beyond"]]:
@@ -471,8 +471,8 @@ def as_claims(table: pd.DataFrame) -> list[dict[str, Any]]:
 def counts(table: pd.DataFrame) -> pd.DataFrame:
     """Count claims by paper (``all``: over all papers), kind, basis and verdict.
 
-    A claim counts once, for the first of its bases in the order of `BASES`; a claim that no
-    collection judges has none.
+    A claim counts once, for the first of its bases in the order of `BASES`. A claim that no
+    collection judges has no basis.
     """
     rows = []
     for claim in as_claims(table):

@@ -1,8 +1,8 @@
-"""Derived data: what a notebook needs of an upstream collection, committed.
+"""Derived data: committed tables from upstream collections, which notebooks read.
 
 A table of derived data has ids, labels, grades, counts, lengths and scores, never a text of others.
-The script ``data/facts/<study>/make.py`` says how each table is made from the registered upstream
-files; `make` makes them, with a table ``sources.csv`` that names those files and their sha256.
+The script ``data/facts/<study>/make.py`` defines how each table is made from the registered
+upstream files. `make` makes them, and a table ``sources.csv`` with these files and their sha256.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from equipoise_compendium import project
 
 SOURCES = "sources.csv"
 MakeTable = Callable[[], pd.DataFrame]
-"""Makes a table from upstream files, which `equipoise_compendium.registry.fetch` brings."""
+"""Function that makes a table from files of `equipoise_compendium.registry.fetch`."""
 
 
 def read(study: str, name: str, dtypes: Mapping[str, type] | None = None) -> pd.DataFrame:
     """Read a committed table, ``data/facts/<study>/<name>``.
 
-    Parquet brings its types along. In CSV every column is text, an empty field the empty text, but
-    for the columns that ``dtypes`` names.
+    Parquet files have types. In CSV every column is text, and an empty field is "", except in the
+    columns that ``dtypes`` names.
     """
     path = project.data("facts", study, name)
     if path.suffix == ".parquet":
@@ -33,20 +33,20 @@ def read(study: str, name: str, dtypes: Mapping[str, type] | None = None) -> pd.
 
 
 def content(name: str, table: pd.DataFrame) -> bytes:
-    """Return the bytes of the file of a table, CSV or Parquet by its name."""
+    """Return the content of a table's file, CSV or Parquet by the ending of its name."""
     if name.endswith(".csv"):
         return table.to_csv(index=False, lineterminator="\n").encode()
     if name.endswith(".parquet"):
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False, compression="zstd")
         return buffer.getvalue()
-    raise ValueError(f"{name}: must be a file .csv or .parquet")
+    raise ValueError(f"{name}: must be a file with the ending .csv or .parquet")
 
 
 def make(makers: Mapping[str, MakeTable]) -> dict[str, bytes]:
-    """Make every file of a study, by name, from the upstream files; none is written.
+    """Make every file of a study by name, from the upstream files, without writing it.
 
-    Raises `equipoise_compendium.registry.DataUnreachable` where one of these is not available.
+    Raises `equipoise_compendium.registry.DataUnreachable` if one of these is not available.
     """
     files = {}
     sources = []

@@ -1,8 +1,8 @@
-"""The findings: sentences of ``data/findings.md``, with every number read from the reports.
+"""The findings: sentences of ``data/findings.md``, with numbers read from the reports.
 
-A place such as ``{anscombe/tables/x.csv | run=a, row=b | column | .2f}`` stands for the cell of the
-one row with these values; the column ``#`` counts the rows. The file is below ``reports/``, links
-lead to pages of the site.
+A placeholder such as ``{anscombe/tables/x.csv | run=a, row=b | column | .2f}`` is replaced by the
+cell of the only row with these values. The column ``#`` counts the rows. Files are below
+``reports/``, and links lead to pages of the site.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import pandas as pd
 from equipoise_compendium import project
 from equipoise_compendium.shown import markdown_cell
 
-# A value may hold a comma, so a condition ends only where another begins.
+# A value may contain a comma, so a condition ends only where another begins.
 _CONDITION_ENDS = re.compile(r",(?=[^,=]+=)")
 PLACE = re.compile(r"\{([^{}|]+)\|([^{}|]*)\|([^{}|]+)\|([^{}|]+)\}")
 
 
 def render(template: str, folders: Sequence[Path]) -> str:
-    """The findings as Markdown, files read from the first folder that has them.
+    """Return the findings as Markdown; read each file from the first folder that has it.
 
-    A place without its one row is refused.
+    Raises ValueError if a placeholder does not match exactly one row.
     """
 
     @cache
@@ -35,7 +35,7 @@ def render(template: str, folders: Sequence[Path]) -> str:
             if path.is_file():
                 # As text: a word such as "nan" or "007" is shown unchanged.
                 return pd.read_csv(path, dtype=str, keep_default_na=False)
-        raise ValueError(f"data/findings.md: there is no file reports/{file}")
+        raise ValueError(f"data/findings.md: reports/{file} not found")
 
     def cell(place: re.Match[str]) -> str:
         file, conditions, column, number_format = (group.strip() for group in place.groups())
@@ -48,7 +48,7 @@ def render(template: str, folders: Sequence[Path]) -> str:
         if column == "#":
             return format(len(rows), number_format)
         if len(rows) != 1:
-            raise ValueError(f"data/findings.md: {place[0]} names {len(rows)} rows, wanted one")
+            raise ValueError(f"data/findings.md: {place[0]} must match one row, got {len(rows)}")
         text = str(rows[column].iloc[0])
         if number_format == "s":
             return markdown_cell(text)

@@ -1,4 +1,4 @@
-"""The ledger: one row per table and figure of the papers, and its status, which code decides."""
+"""The ledger: one row per table and figure of the papers, with its computed status."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _entry(
 
 
 def table_of(manifests: Sequence[Mapping[str, Any]], judged: pd.DataFrame) -> pd.DataFrame:
-    """Make the ledger of the reports with these manifests and judged claims, all of it text."""
+    """Make the ledger from the manifests of reports and the judged claims, as text."""
     claims: dict[str, list[dict[str, Any]]] = {}
     for claim in as_claims(judged):
         claims.setdefault(f"{claim['paper']}/{claim['artefact']}", []).append(claim)
@@ -91,7 +91,7 @@ def statuses(table: pd.DataFrame) -> list[tuple[str, int, str]]:
 
 
 def tally(counted: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Arrange the counts of claims by kind and basis, one number per verdict; no empty rows."""
+    """Count claims by kind and basis, with one number per verdict and no empty rows."""
     total = counted[counted["paper"] == "all"].set_index(["kind", "basis", "verdict"])["claims"]
     rows = []
     for kind in KINDS:
@@ -108,7 +108,7 @@ def markdown(table: pd.DataFrame, judged: pd.DataFrame) -> str:
     lines.append(f"The papers have {len(table)} tables and figures.\n\n")
     lines.append(markdown_table(["Status", "Tables and figures", "Meaning"], statuses(table)))
     if len(judged):
-        lines.append("\nClaims by kind, by what their verdict rests on, and by verdict:\n\n")
+        lines.append("\nClaims by kind, basis of the verdict, and verdict:\n\n")
         lines.append(markdown_table(["Kind", "Basis", *VERDICTS], tally(counts(judged))))
     lines.append("\n[claims.csv](claims.csv) gives each claim with its evidence.\n")
     for paper, rows in table.groupby("paper", sort=False):
@@ -120,7 +120,7 @@ def markdown(table: pd.DataFrame, judged: pd.DataFrame) -> str:
 
 
 def _markdown_line(row: Mapping[str, str]) -> str:
-    """Write a row of the ledger in Markdown; its label leads to the table or drawing itself."""
+    """Write a row of the ledger in Markdown, with a link to the table or drawing."""
     label = markdown_cell(row["artefact"].replace("-", " "))
     pages = [file for file in row["files"].split() if file.endswith((".md", ".svg"))]
     if pages:

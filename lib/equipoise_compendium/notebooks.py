@@ -1,4 +1,4 @@
-"""Notebooks: their parameters, and executed ones without what changes from run to run."""
+"""Notebooks: their parameters, and executed copies without volatile content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TYPES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, str, bool
 
 
 def _type_of(annotation: ast.expr) -> Any:
-    """Return the type that an annotation names, such as ``list[int] | None``; nothing is run."""
+    """Return the type that an annotation such as ``list[int] | None`` names, without eval."""
     match annotation:
         case ast.Constant(value=None):
             return type(None)
@@ -40,7 +40,7 @@ def _type_of(annotation: ast.expr) -> Any:
         case ast.Subscript(value=ast.Name(id=("list" | "dict") as name), slice=inner):
             parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
             return _TYPES[name][tuple(_type_of(part) for part in parts)]
-    raise TypeError(f"parameters of type {ast.unparse(annotation)} are not supported")
+    raise TypeError(f"unknown type of a parameter: {ast.unparse(annotation)}")
 
 
 def _checked(value: Any, kind: Any, *, strict: bool) -> Any:
@@ -58,13 +58,13 @@ class Parameter:
     help: str
 
     def parse(self, text: str) -> Any:
-        """Read a value from the command line, of the parameter's type."""
+        """Convert a value from the command line to the type of the parameter."""
         kind = _type_of(ast.parse(self.type, mode="eval").body)
         if kind is str:
             return text
         words: Any = text
         with contextlib.suppress(yaml.YAMLError, RecursionError):
-            # As words, so that 010 is ten and a group may be called no.
+            # As text, so that 010 is ten and a group may be called no.
             words = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes words only
         try:
             if words in ("null", "~"):
@@ -113,7 +113,7 @@ class Notebook:
 
     @classmethod
     def read(cls, path: Path) -> Notebook:
-        """Read a notebook file; a ValueError names one that cannot be used."""
+        """Read a notebook file; raise ValueError if it is not usable."""
         name = f"{path.parent.name}/{path.name}"
         try:
             content = nbformat.read(path, as_version=4)
@@ -129,18 +129,18 @@ class Notebook:
 
     @property
     def name(self) -> str:
-        """File name without ending."""
+        """Return the name of the file without its ending."""
         return self.path.stem
 
     @property
     def title(self) -> str:
-        """Its first heading."""
+        """Return the first heading."""
         prose = [cell.source for cell in self.content.cells if cell.cell_type == "markdown"]
         heading = re.search(r"^#+(.*)", "\n".join(prose), re.MULTILINE)
         return heading[1].strip() if heading else self.name
 
     def values(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the parameters that differ from their defaults, from text."""
+        """Parse parameters from text; return those that differ from their defaults."""
         changed = {}
         for name, text in given.items():
             if name not in self.parameters:
@@ -153,11 +153,13 @@ class Notebook:
 
 
 def find_notebooks(names: Sequence[str] = ()) -> dict[str, Notebook]:
-    """Read the notebooks of the compendium, or those named, by name."""
+    """Read all notebooks of the compendium, or the named ones, by name."""
     paths = {path.stem: path for path in sorted((project.root() / "notebooks").glob("*.ipynb"))}
     unknown = [name for name in names if name not in paths]
     if unknown:
-        raise ValueError(f"no notebook {', '.join(unknown)}; there are {', '.join(paths)}")
+        raise ValueError(
+            f"unknown notebook {', '.join(unknown)}; must be one of {', '.join(paths)}"
+        )
     return {name: Notebook.read(paths[name]) for name in names or paths}
 
 
@@ -182,7 +184,7 @@ def _steady(value: Any) -> Any:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """Drop progress bars and join what was printed: a kernel sends it in pieces."""
+    """Drop progress bars and join printed text, which a kernel sends in pieces."""
     joined: list[Any] = []
     for output in outputs:
         is_stream = output.output_type == "stream"
@@ -203,7 +205,7 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         cell.id = f"cell-{index:02d}"
         metadata = {}
         if "jupyter" in cell.metadata:
-            metadata["jupyter"] = cell.metadata["jupyter"]  # says whether it is folded
+            metadata["jupyter"] = cell.metadata["jupyter"]  # whether it is folded
         tags = [tag for tag in cell.metadata.get("tags", []) if not tag.startswith("papermill")]
         if tags:
             metadata["tags"] = tags
@@ -217,5 +219,5 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def post_process(
     notebook: nbformat.NotebookNode, resources: Any
 ) -> tuple[nbformat.NotebookNode, Any]:
-    """Normalise a notebook that pytest-notebook has executed, as the build does."""
+    """Normalise a notebook that pytest-notebook has executed, like the build."""
     return normalise(notebook), resources

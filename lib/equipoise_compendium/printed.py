@@ -1,4 +1,4 @@
-"""The published tables, and the comparison of our tables with them at the published precision."""
+"""Published tables, and the comparison of our tables with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equipoise_compendium.writing import CSV_DIGITS
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
 EMPTY_CELLS = ("", "-", "–", "—")
-"""What papers print where there is no value."""
+"""What papers have in a cell without a value."""
 _PRINTED_NUMBER = re.compile(
     r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s*(?P<marks>[^\d\s.,/+-]*)"
 )
@@ -54,24 +54,24 @@ def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def artefacts() -> pd.DataFrame:
-    """All tables and figures of the papers, indexed by name, such as ``anscombe/table-1``.
+    """Read all tables and figures of the papers, by name, such as ``anscombe/table-1``.
 
     Returns a table with the columns paper, artefact, kind, title, place, absent_because.
     """
     columns = ["paper", "artefact", "kind", "title", "place", "absent_because"]
-    # not noted as used: the list says nothing about what a report holds
+    # not noted as used: the content of a report does not depend on the list
     table = read_columns(project.root() / "data" / "published" / "artefacts.csv", columns)
     return table.set_index(table["paper"] + "/" + table["artefact"])
 
 
 def printed_table(artefact: str) -> pd.DataFrame:
-    """A table as the paper prints it, every cell as text; ``artefact``: ``anscombe/table-1``."""
+    """Read a published table, every cell as text; ``artefact``: ``anscombe/table-1``."""
     return read_text_table(project.data("published", *f"{artefact}.csv".split("/")))
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A printed cell: its number, half a unit of its last place, its decimals; text has none."""
+    """A published cell: its number, half a unit of its last digit, its decimals."""
 
     number: float | None = None
     half_unit: float = 0.0
@@ -94,7 +94,7 @@ class Printed:
         return cls(float(digits), 0.5 * 10.0**-decimals, decimals)
 
     def agrees(self, ours: object, text: str, tolerance: float = 0.0) -> bool:
-        """Whether a value of ours is this number, at its precision and tolerance, or this text."""
+        """Return whether our value equals this number within its precision, or this text."""
         if self.number is None:
             return isinstance(ours, str) and ours.strip() == text.strip()
         value = as_number(ours)
@@ -103,14 +103,14 @@ class Printed:
 
 
 def as_number(value: object) -> float | None:
-    """A number as a float; None for anything else, NaN and truth values too."""
+    """Convert a number to a float; return None for anything else, NaN and bool included."""
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
         return None if np.isnan(float(value)) else float(value)
     return None
 
 
 def raw(value: object) -> str:
-    """A cell of ours as plain text, at the digits that CSV files keep."""
+    """Write one of our cells as plain text, with the digits that CSV files keep."""
     number = as_number(value)
     if number is not None:
         return CSV_DIGITS % (number + 0.0)
@@ -127,9 +127,9 @@ def raw(value: object) -> str:
 class Difference:
     """A cell that differs from the published one.
 
-    ``row`` joins the values of the key columns by spaces. ``ours`` is at full precision, empty
-    where there is no value; ``reason`` is that of the paper's ``explanations.csv``, empty where
-    nobody has given one, and ``proved`` whether it is proved or only likely.
+    ``row`` joins the values of the key columns by spaces. ``ours`` has full precision; it is empty
+    without a value. ``reason`` comes from the paper's ``explanations.csv`` and is empty without an
+    entry there. ``proved`` states whether the reason is proved or only likely.
     """
 
     row: str
@@ -142,11 +142,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our table and a published one: the rows and columns of the published one, in its order.
+    """Our table next to a published one, with its rows and columns in its order.
 
     Both are indexed by the labels of the rows. ``cells`` counts the published cells that were
-    compared, and ``largest`` is the largest absolute difference between a published and a computed
-    number, None where no number was compared. ``asked`` are the arguments of `compare`.
+    compared. ``largest`` is the largest absolute difference between a published and a computed
+    number, or None if no number was compared. ``asked`` are the arguments of `compare`.
     """
 
     ours: pd.DataFrame
@@ -158,7 +158,7 @@ class Comparison:
 
 
 def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Index a table by the values of its key columns, joined by spaces, or by row numbers."""
+    """Index a table by its key columns, joined by spaces, or by row numbers."""
     labels = [str(number) for number in range(len(table))]
     if keys:
         rows = table[list(keys)].itertuples(index=False)
@@ -167,7 +167,7 @@ def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def _reasons(against: str) -> dict[tuple[str, str], tuple[str, bool]]:
-    """Read the reasons in the paper's ``explanations.csv``, by row and column, if proved or not."""
+    """Read the reasons in ``explanations.csv``, by row and column, with whether proved."""
     path = project.data("published", against.partition("/")[0], "explanations.csv")
     table = read_columns(path, ["artefact", "row", "column", "reason", "proved"])
     reasons = {}
@@ -188,15 +188,15 @@ def compare(
 ) -> Comparison:
     """Compare a table with a published one, cell by cell, at the published precision.
 
-    A number agrees if it is within half a unit of the last published digit; a whole number or a
-    fraction agrees only with the same number; marks of significance after a number are not
-    compared; other text must be the same. Cells that the paper leaves empty are not compared.
+    A number agrees if it is within half a unit of the last published digit. A whole number or a
+    fraction agrees only with the same number. Other text must be the same. Marks of significance
+    after a number, and cells that the paper leaves empty, are not compared.
 
     ``ours`` has at least the columns and rows of the published table ``against``, such as
-    ``anscombe/table-1``; ``keys`` identify a row in both. ``columns`` are the published columns,
-    and ``where`` gives by a column's text the published rows, to compare where the others cannot be
-    computed or are what ours was computed from. ``tolerance`` is added to the precision of a
-    published number; one per column, or the same for all.
+    ``anscombe/table-1``; ``keys`` identify a row in both. ``columns`` selects published columns,
+    and ``where`` selects published rows by the text of a column, if the others cannot be computed
+    or are the input of ours. ``tolerance`` is added to the precision of a published number; one per
+    column, or the same for all.
     """
     asked = {
         "against": against,
@@ -209,23 +209,24 @@ def compare(
     for column, text in (where or {}).items():
         printed = printed[printed[column] == text]
     if printed.empty:
-        raise ValueError(f"{against}: no published row where {where}")
+        raise ValueError(f"{against}: no published row matches where={where}")
     if columns is not None:
         printed = printed[[*keys, *columns]]
     missing = [column for column in printed.columns if column not in ours.columns]
     if missing:
         raise ValueError(
-            f"{against}: no column {', '.join(missing)} in our table, which has "
-            f"{', '.join(map(str, ours.columns))}; columns= names those to compare"
+            f"{against}: column {', '.join(missing)} is missing from our table, which has "
+            f"{', '.join(map(str, ours.columns))}; set columns= to the columns to compare"
         )
     printed, ours = _labelled(printed, keys), _labelled(ours, keys)
     if not (printed.index.is_unique and ours.index.is_unique):
-        raise ValueError(f"{against}: the keys {', '.join(keys)} do not identify a row")
+        raise ValueError(f"{against}: the keys {', '.join(keys)} must identify one row")
     absent = printed.index.difference(ours.index, sort=False)
     if len(absent):
         first_rows = "; ".join(ours.index[:10])
         raise ValueError(
-            f"{against}: our table has no row {'; '.join(absent)}; its first are {first_rows}"
+            f"{against}: row {'; '.join(absent)} is missing from our table, "
+            f"which begins with {first_rows}"
         )
     ours = ours.loc[printed.index, printed.columns]
 

@@ -1,8 +1,8 @@
-"""Where things are, and which of them a computation has used.
+"""Paths of the repository, and a list of the files that a computation has used.
 
-The repository is found from the working directory upwards, else from where the library is installed
-from. `data` gives the path of a file under ``data/`` and notes it; `used_files` lists what was
-noted, so that a report can say which data made it and a build can tell when they changed.
+The repository is the first one from the working directory upwards, or else the one from which the
+library is installed. `data` returns the path of a file below ``data/`` and notes it. `used_files`
+lists the noted files: a report names its data, and a build detects when they changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _used: dict[str, str] = {}
 
 @cache
 def root() -> Path:
-    """Top folder of the repository."""
+    """Return the top folder of the repository."""
     working_folder = Path.cwd()
     installed = Path(__file__).resolve()
     for folder in (working_folder, *working_folder.parents, *installed.parents):
@@ -26,20 +26,20 @@ def root() -> Path:
         if has_data and (folder / "notebooks").is_dir():
             return folder
     raise FileNotFoundError(
-        f"no compendium at {working_folder} or above it: "
-        "run this where notebooks/ and data/published/artefacts.csv are (equipoise init makes them)"
+        f"{working_folder}: no compendium here or above; run this in a folder with notebooks/ and "
+        "data/published/artefacts.csv, or create one with equipoise init"
     )
 
 
 def data(*parts: str) -> Path:
-    """Path of a file under ``data/``, of folder and file names below it, noted as used."""
+    """Return the path of a file below ``data/``, and note it as used."""
     path = data_path(*parts)
     note("data/" + "/".join(parts), sha256(path))
     return path
 
 
 def inside(folder: Path, *parts: str) -> Path:
-    """Return a path below a folder; raise for one that leads out of it, links included."""
+    """Return a path below a folder; raise if it, or a link in it, leads out of the folder."""
     path = folder.joinpath(*parts)
     if not path.resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"{'/'.join(parts)} leads out of the folder {folder.name}")
@@ -47,38 +47,38 @@ def inside(folder: Path, *parts: str) -> Path:
 
 
 def data_path(*parts: str) -> Path:
-    """Path of a file under ``data/``, never of one elsewhere."""
+    """Return the path of a file below ``data/``; reject files elsewhere."""
     path = inside(root() / "data", *parts)
     with suppress(OSError, ValueError):  # a name that no file can have
         if path.is_file():
             return path
-    raise FileNotFoundError(f"no file data/{'/'.join(parts)} in this repository")
+    raise FileNotFoundError(f"data/{'/'.join(parts)}: not found in this repository")
 
 
 def note(name: str, digest: str) -> None:
     """Note a file as used.
 
-    ``name``: A name that is the same on every machine, never an absolute path. ``digest``: Its
-    sha256, in hexadecimal digits.
+    ``name``: the same on every machine, never an absolute path. ``digest``: its sha256, in
+    hexadecimal digits.
     """
     _used[name] = digest
 
 
 def noted(path: Path) -> Path:
-    """A file, noted as used where it is one of the repository."""
+    """Return a file, noted as used if it is in the repository."""
     if path.resolve().is_relative_to(root()):
         note(path.resolve().relative_to(root()).as_posix(), sha256(path))
     return path
 
 
 def used_files() -> dict[str, str]:
-    """The files noted so far, by name, with their sha256."""
+    """Return the files noted so far, by name, with their sha256."""
     return dict(sorted(_used.items()))
 
 
 @contextmanager
 def used_meanwhile() -> Iterator[dict[str, str]]:
-    """The files noted while the context is open, with their sha256; complete at its end."""
+    """Collect the files noted within the context, with their sha256; complete at its end."""
     used_before = dict(_used)
     _used.clear()
     used_within: dict[str, str] = {}
@@ -90,6 +90,6 @@ def used_meanwhile() -> Iterator[dict[str, str]]:
 
 
 def sha256(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal digits."""
+    """Return the sha256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

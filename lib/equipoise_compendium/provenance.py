@@ -1,4 +1,4 @@
-"""The manifest of a report: what ledger, claims and site read of it."""
+"""The manifest of a report, which ledger, claims and site read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VARIANT_VARIABLE = "EQUIPOISE_VARIANT"
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Read the manifest of a report; None where there is no report."""
+    """Read the manifest of a report; return None if the report is missing."""
     path = folder / MANIFEST
     if not path.is_file():
         return None

@@ -1,7 +1,7 @@
-"""The registry of upstream files: where each comes from, its sha256 and licence.
+"""The registry of upstream files, with the address, sha256 and licence of each.
 
-A file is taken from the folder named by ``EQUIPOISE_MIRROR`` (laid out as ``<item>/<path>``), else
-from the cache, else from its address. Its sha256 is checked. Upstream files are never committed.
+A file comes from the folder in ``EQUIPOISE_MIRROR`` (with paths ``<item>/<path>``), else from the
+cache, else from its address. Its sha256 is checked. Upstream files are never committed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ CACHE_VARIABLE = "EQUIPOISE_CACHE"
 
 
 class DataUnreachable(RuntimeError):  # noqa: N818 - it names a state of the world, not a mistake
-    """A registered file that is not on this machine, and whose address does not answer."""
+    """A registered file that is neither on this machine nor available from its address."""
 
 
 def cache_folder() -> Path:
-    """Folder of downloaded files: ``EQUIPOISE_CACHE``, else the user's cache."""
+    """Return the folder of downloaded files: ``EQUIPOISE_CACHE``, or the user's cache."""
     import pooch  # scoring does not need it
 
     return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("equipoise")).absolute()
 
 
 def mirror_folder() -> Path | None:
-    """Folder named by ``EQUIPOISE_MIRROR``, if any; a relative one is below the repository."""
+    """Return the folder in ``EQUIPOISE_MIRROR``, if any; the repository is its base."""
     name = os.environ.get(MIRROR_VARIABLE)
     if not name:
         return None
@@ -49,7 +49,7 @@ def entries() -> pd.DataFrame:
 
 
 def verify(entry: pd.Series) -> str:
-    """Return where the file of a row of `entries` is: mirror, cache, damaged or not here."""
+    """Return the location of a file in `entries`: mirror, cache, damaged or not here."""
     name = f"{entry['item']}/{entry['path']}"
     for place, folder in {"mirror": mirror_folder(), "cache": cache_folder()}.items():
         if folder is not None and (file := project.inside(folder, name)).is_file():
@@ -59,7 +59,7 @@ def verify(entry: pd.Series) -> str:
 
 
 def fetch(item: str, path: str) -> Path:
-    """Return an upstream file on this machine, downloaded if need be and noted as used."""
+    """Return an upstream file, noted as used; download it if necessary."""
     import pooch
 
     table = entries()
@@ -70,7 +70,7 @@ def fetch(item: str, path: str) -> Path:
     name, digest = f"{item}/{path}", str(entry["sha256"])
     place = verify(entry)
     if place == "damaged":
-        raise ValueError(f"{name}: the file on this machine must have sha256 {digest}; remove it")
+        raise ValueError(f"{name}: sha256 of the file on this machine must be {digest}; remove it")
     folder = mirror_folder() if place == "mirror" else cache_folder()
     if place == "not here":
         files = pooch.create(
@@ -80,11 +80,11 @@ def fetch(item: str, path: str) -> Path:
             files.fetch(name, downloader=pooch.HTTPDownloader(timeout=20))  # seconds
         except OSError as error:  # errors of requests, too, are of this kind
             raise DataUnreachable(
-                f"{name} ({entry['bytes']} bytes, licence: {entry['licence']}) is not available "
-                f"from {entry['url']} ({type(error).__name__}); {MIRROR_VARIABLE} may name a "
+                f"{name} ({entry['bytes']} bytes, licence: {entry['licence']}): not available "
+                f"from {entry['url']} ({type(error).__name__}); set {MIRROR_VARIABLE} to a "
                 "folder that contains it"
             ) from None
         except ValueError:
-            raise ValueError(f"{name}: {entry['url']} gives a file of another sha256") from None
+            raise ValueError(f"{name}: the file at {entry['url']} has another sha256") from None
     project.note(f"registry:{name}", digest)
     return (folder or cache_folder()) / name

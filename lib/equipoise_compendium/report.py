@@ -1,11 +1,11 @@
-"""The report of a notebook: tables and figures saved, and compared with the published ones.
+"""The report of a notebook: saved tables and figures, compared with the published ones.
 
-A notebook opens one `Report`, gives it each table and figure under the artefact's name
-(``anscombe/table-1``) or a name of its own, and ends with `Report.finish`. The published numbers
-are in ``data/published``; cells are compared at the published precision, and every cell that
-differs needs a reason in ``data/published/<paper>/explanations.csv``. Code, not the author, decides
-the status of an artefact and the verdict on a claim. A variant, made with other than the default
-parameters, is compared with no paper but with the committed report.
+A notebook opens one `Report`, adds each table and figure under the name of the artefact
+(``anscombe/table-1``) or its own name, and ends with `Report.finish`. The published numbers are in
+``data/published``, and cells are compared at the published precision. Every cell that differs needs
+a reason in ``data/published/<paper>/explanations.csv``. Code, not the author, decides the status of
+an artefact and the verdict on a claim. A variant has other parameters than the default ones. It is
+compared with the committed report and not with the paper.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ from equipoise_compendium.words import plain
 from equipoise_compendium.writing import write_csv
 
 Basis = Literal["recomputed", "derived", "replicated on other data"]
-"""What an artefact was made from: the study's data, other published numbers, other data."""
+"""The basis of an artefact: data of the study, other published numbers, or other data."""
 DEFAULTS_ONLY = "The text describes the default parameters."
-"""What a variant shows in place of prose, which people wrote for the default parameters."""
+"""Text of a variant in place of prose, which people wrote for the default parameters."""
 
 
 def _slug(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?", name):
         raise ValueError(
-            f"{name!r} must be a name of letters, digits, '.', '_', '-' and at most one '/'"
+            f"{name!r}: a name must be letters, digits, '.', '_', '-' and at most one '/'"
         )
     return name.replace("/", "-")
 
 
 class Report:
-    """The tables and figures of one notebook, saved and compared as they are made.
+    """The tables and figures of one notebook, saved and compared when they are made.
 
-    `equipoise build` names the folder. In a notebook run by hand it is
-    ``reports/variants/by-hand/<notebook>``, and so never the committed report. ``notebook`` is the
-    notebook's name, without ending. ``compared``: whether tables are compared with the published
-    ones although parameters are not the default ones. ``is_variant``: whether they are not; then
-    text, which people wrote for the default ones, is not asserted:
+    `equipoise build` sets the folder. A notebook that a person runs writes to
+    ``reports/variants/by-hand/<notebook>``, never to the committed report. ``notebook`` is the name
+    of the notebook, without ending. ``compared``: whether tables are compared with the published
+    ones although parameters differ from the defaults. ``is_variant``: whether parameters differ.
+    People wrote the text for the defaults, so a variant asserts nothing:
     ``assert report.is_variant or difference > 0``.
     """
 
@@ -87,7 +87,7 @@ class Report:
         self._answer: list[str] = []
         self._known = artefacts()
         self._records: dict[str, dict[str, Any]] = {}
-        # by artefact, which another notebook reports: claims of ours
+        # by artefact, which another notebook reports: our own claims
         self._claims_beyond: dict[str, list[dict[str, Any]]] = {}
         plots.use_style()
 
@@ -107,16 +107,16 @@ class Report:
         digits: int = 4,
         tolerance: float | Mapping[str, float] = 0.0,
     ) -> Shown:
-        """Save a table, show it, and compare it with the published one where it is a paper's.
+        """Save and display a table, and compare it with the published table if there is one.
 
-        ``name`` is the artefact (``anscombe/table-1``), or a name of the notebook's own. All of
+        ``name`` is the artefact (``anscombe/table-1``), or a name that the notebook chooses. All of
         ``ours`` is saved as CSV; the published rows and columns are shown. ``keys`` are the columns
-        that identify a row, ``caption`` is by default the artefact's title, and ``against`` its own
-        published table. ``columns`` are the published ones to compare, and ``where`` chooses the
-        published rows by a column's text, where the others cannot be computed or are what ours was
-        computed from. ``data`` states for the ledger what it was made from, ``note`` what else its
-        reader should know. ``digits`` are the decimals to show where no published precision is
-        known. ``tolerance`` is added to the published precision.
+        that identify a row. The defaults of ``caption`` and ``against`` are the title and the
+        published table of the artefact. ``columns`` selects published columns, and ``where``
+        published rows by the text of a column, if the others cannot be computed or are the input of
+        ours. ``data`` names the data for the ledger, and ``note`` is a remark for readers.
+        ``digits`` are the decimals to show without a published precision. ``tolerance`` is added to
+        the published precision.
         """
         if against is None and name in self._known.index and basis != REPLICATED:
             against = name
@@ -149,23 +149,23 @@ class Report:
         data: str = "",
         note: str = "",
     ) -> ShownFigure:
-        """Save a figure as SVG, close it, and save the ``values`` it shows as CSV.
+        """Save a figure as SVG, close it, and save its ``values`` as CSV.
 
-        ``caption`` describes the figure, by default the artefact's title; ``alt`` is for readers
-        who cannot see it, by default the caption. The values are compared with a published table
-        only if ``against`` names one; ``basis`` is "recomputed" where the figure itself prints
-        these numbers. The other parameters are those of `table`.
+        ``caption`` describes the figure, by default the artefact's title. ``alt`` is its
+        alternative text, by default the caption. The values are compared with a published table
+        only if ``against`` names one. ``basis`` is "recomputed" if the published figure itself
+        contains these numbers. The other parameters are as in `table`.
         """
         comparison = None
         if against is not None:
             if values is None:
-                raise ValueError(f"{name}: to compare a figure, give its values")
+                raise ValueError(f"{name}: values is missing; a figure is compared by its values")
             comparison = None if self._variant else compare(values, against, keys)
         elif basis == "recomputed" and name in self._known.index:
             raise ValueError(f"{name}: basis must not be recomputed without published values")
         figure = drawn.get_figure(root=True)
         if figure is None:
-            raise ValueError(f"{name}: these axes belong to no figure")
+            raise ValueError(f"{name}: the axes must belong to a figure")
         caption, slug = plain(self._title(name, caption)), _slug(name)
         alt = plain(alt or caption)
         files = [f"figures/{slug}.svg"]
@@ -190,9 +190,9 @@ class Report:
         data: str = "",
         note: str = "",
     ) -> Shown:
-        """Show a prompt or a dialogue, who says what, and save it as Markdown.
+        """Display a prompt or a dialogue by speaker, and save it as Markdown.
 
-        The parameters are those of `figure`.
+        The parameters are as in `figure`.
         """
         slug = _slug(name)
         shown, file = show_words(slug, self._title(name, caption), said), f"tables/{slug}.md"
@@ -201,23 +201,22 @@ class Report:
         return shown
 
     def claim(self, name: str, evidence: Mapping[str, Evidence | Mapping[str, Evidence]]) -> Shown:
-        """Give the evidence on a claim of ``data/published/<paper>/claims.csv``.
+        """Add the evidence on a claim of ``data/published/<paper>/claims.csv``.
 
-        ``name`` is such as ``anscombe/same-line``. ``evidence`` by collection, for one number or by
-        part (system, setting, cell); the collections are those of ``claims.csv``. The build judges
-        all claims of a paper together and writes the verdict. The artefact of a finding has been
-        reported, that of an additional analysis may be another notebook's. A variant judges
-        nothing.
+        ``name`` has the form ``anscombe/same-line``. ``evidence``: by collection of ``claims.csv``,
+        one number or a mapping by part (system, setting, cell). The build judges all claims of a
+        paper together and writes the verdict. The artefact of a finding must be reported before;
+        the artefact of an additional analysis may be in another notebook. A variant judges nothing.
         """
         paper, _, claim = name.partition("/")
-        if self._variant:  # its collections may be others than those of the protocol
+        if self._variant:  # its collections may differ from the protocol
             statement = stated(paper).loc[claim, "statement"]
             return Shown.paragraph(f"{statement} Not judged with {self._variant}.")
         record, stated_claim = evidence_of(paper, claim, evidence), stated(paper).loc[claim]
         artefact = f"{paper}/{stated_claim['artefact']}"
         is_reported = artefact in self._records
         if not is_reported and stated_claim["kind"] in ("finding", "consistency check"):
-            raise ValueError(f"{artefact} must be reported before a claim on it")
+            raise ValueError(f"{artefact}: must be reported before a claim on it")
         if is_reported:
             self._records[artefact]["claims"].append(record)
         else:
@@ -228,16 +227,16 @@ class Report:
         return show_claim({**rows[0], "evidence": rows})
 
     def untestable(self, artefact: str) -> Shown:
-        """Record the claims of an artefact that have a ``reason`` in ``claims.csv``; one box.
+        """Record the claims of an artefact that have a ``reason`` in ``claims.csv``.
 
-        ``artefact`` is such as ``anscombe/table-1``, and has been reported. The box lists the
-        claims by their reason.
+        ``artefact`` has the form ``anscombe/table-1`` and must be reported before. The notebook
+        displays one box with the claims by their reason.
         """
         paper, _, artefact_name = artefact.partition("/")
         claims = stated(paper)
         rows = claims[(claims["artefact"] == artefact_name) & (claims["reason"] != "")]
         if rows.empty:
-            raise ValueError(f"{artefact}: no claim in claims.csv has a reason")
+            raise ValueError(f"{artefact}: a claim with a reason is missing in claims.csv")
         for name in rows.index:
             self.claim(f"{paper}/{name}", {})
         if self._variant:
@@ -245,13 +244,13 @@ class Report:
         return show_untestable(rows.to_dict("records"))
 
     def say(self, *sentences: str) -> Shown:
-        """Show prose with computed values; nothing in it is markup. A variant shows one line."""
+        """Display prose with computed values as plain text; a variant displays one line."""
         return Shown.paragraph(DEFAULTS_ONLY if self.is_variant else " ".join(sentences))
 
     def answer(self, *sentences: str) -> None:
-        """Answer the notebook's question where it begins.
+        """Display the answer to the notebook's question at its top.
 
-        It is called there with nothing, and at the end with the sentences.
+        Call it there without arguments, and at the end with the sentences.
         """
         from IPython.display import DisplayHandle
 
@@ -306,10 +305,10 @@ class Report:
         files: list[str],
         comparison: Comparison | None,
     ) -> None:
-        """Keep for the manifest what the ledger says of an artefact."""
+        """Add an artefact to the manifest, with its data for the ledger."""
         if name not in self._known.index:
             if "/" in name:
-                raise ValueError(f"{name} is not in data/published/artefacts.csv")
+                raise ValueError(f"{name}: not found in data/published/artefacts.csv")
             return
         if basis == REPLICATED and not data:
             raise ValueError(f"{name}: a replication must name its data")

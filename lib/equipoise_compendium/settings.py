@@ -1,4 +1,4 @@
-"""The settings of a compendium, ``data/compendium.toml``: names, first page, added pages."""
+"""The settings of a compendium in ``data/compendium.toml``: name, first page, more pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Table(BaseModel):
 
 
 class Picture(_Table):
-    """The figure of the first page: an artefact, such as ``anscombe/figure-1``, and its caption.
+    """The figure of the first page, an artefact such as ``anscombe/figure-1``, and its caption.
 
     ``page``: a page of the site on which a reader can change its numbers.
     """
@@ -40,8 +40,8 @@ class Settings(_Table):
     - ``guide``: pages of the guide in their order, names of Markdown files in the folder ``guides``
     - ``bibliography``: a file of BibTeX with one entry per paper
     - ``pages``: Python modules that add pages to the site
-    - ``quantities``, ``products``: short names in formulas that are set upright, and long ones that
-      are not
+    - ``quantities``, ``products``: short names in formulas in upright type, and long names in
+      italic type
     """
 
     name: str = "Compendium"
@@ -70,7 +70,7 @@ class Settings(_Table):
 
 
 def settings() -> Settings:
-    """Read the settings of this compendium; the defaults where it has no such file."""
+    """Read the settings of this compendium, or return the defaults if it has no file."""
     path = project.root() / FILE
     if not path.is_file():
         return Settings()

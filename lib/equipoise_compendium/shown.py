@@ -1,4 +1,4 @@
-"""What a notebook shows: tables, figures and sentences as HTML, Markdown and text, all escaped."""
+"""The outputs of a notebook: tables, figures and text as escaped HTML, Markdown and text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CAPTION = {"equipoise": "caption"}
 
 
 def markdown_cell(text: object) -> str:
-    """Escape text for Markdown, so that no markup, HTML, link or table cell ends in it."""
+    """Escape text for Markdown, so that it contains no markup, HTML, link or cell border."""
     escaped = html.escape(plain(" ".join(str(text).split())), quote=False)
     return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", escaped)
 
@@ -46,7 +46,7 @@ def markdown_list(notes: Iterable[str]) -> str:
 
 
 def html_list(notes: Sequence[str]) -> str:
-    """Write an HTML list, empty without entries; every entry is escaped."""
+    """Write an HTML list of escaped entries; return "" without entries."""
     if not notes:
         return ""
     return f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>"
@@ -56,8 +56,8 @@ def html_list(notes: Sequence[str]) -> str:
 class Cell:
     """A cell of a table.
 
-    ``mark``: set small and raised after it. ``printed``: the published value, where it differs.
-    ``number``: set to the right.
+    ``mark``: a superscript after it. ``printed``: the published value, if it differs. ``number``:
+    aligned to the right.
     """
 
     text: str
@@ -88,7 +88,7 @@ def _cells(row: Iterable[object]) -> list[Cell]:
 
 
 def html_table(title: str, header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Write an HTML table under a caption, if it has one; every cell is escaped."""
+    """Write an HTML table, with its caption if it has one; every cell is escaped."""
     caption = f"<caption>{html.escape(title)}</caption>" if title else ""
     head = ""
     for name in header:
@@ -113,7 +113,7 @@ def markdown_table(header: Sequence[object], rows: Iterable[Iterable[object]]) -
 
 @dataclass(frozen=True)
 class Shown:
-    """Something a notebook shows: its content by MIME type, and metadata by MIME type."""
+    """An output of a notebook: its content and its metadata, by MIME type."""
 
     formats: Mapping[str, str]
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -128,22 +128,22 @@ class Shown:
     def text(
         cls, words: str, markdown: str, page: str, metadata: Mapping[str, Any] | None = None
     ) -> Shown:
-        """Show text, in the three formats for text, without control characters."""
+        """Display text in the three text formats, without control characters."""
         formats = {"text/plain": words, "text/markdown": markdown, "text/html": page}
         return cls({kind: plain(text) for kind, text in formats.items()}, metadata or {})
 
     @classmethod
     def paragraph(cls, text: str) -> Shown:
-        """Show a paragraph; nothing in it is markup."""
+        """Display a paragraph as plain text."""
         return cls.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
 
 
 class ShownFigure(Shown):
-    """A figure, with its caption beneath as an output of its own."""
+    """A figure, followed by its caption as a separate output."""
 
     @property
     def caption(self) -> dict[str, str]:
-        """The caption, by MIME type."""
+        """Return the caption by MIME type."""
         words = self.formats["text/plain"]
         return {"text/plain": words, "text/markdown": f"*{markdown_cell(words)}*"}
 
@@ -156,7 +156,7 @@ class ShownFigure(Shown):
 
 
 def show_figure(name: str, caption: str, png: bytes, alt: str) -> ShownFigure:
-    """Show a figure, drawn at 144 dots per inch; ``name`` is that of its file."""
+    """Display a figure at 144 dots per inch; ``name`` is the name of its file."""
     width = int.from_bytes(png[16:20], "big")  # where a PNG says how wide it is
     formats = {"text/plain": caption, "image/png": base64.b64encode(png).decode()}
     sizes = {"alt": alt, "width": width * 96 // 144}  # a page has 96 pixels per inch
@@ -164,7 +164,7 @@ def show_figure(name: str, caption: str, png: bytes, alt: str) -> ShownFigure:
 
 
 class KeyFigure:
-    """A place at the top of a notebook for the figure of its answer, which a later cell draws."""
+    """A placeholder at the top of a notebook for the figure of its answer, drawn later."""
 
     def __init__(self) -> None:
         import IPython.display
@@ -177,7 +177,7 @@ class KeyFigure:
         self._caption.display({"text/plain": ""}, metadata=CAPTION, raw=True)
 
     def show(self, figure: ShownFigure) -> None:
-        """Put the figure there, and say so where it is drawn."""
+        """Display the figure at the top, and a note where the code draws it."""
         import IPython.display
 
         self._image.update(dict(figure.formats), metadata=dict(figure.metadata), raw=True)
@@ -191,7 +191,7 @@ class KeyFigure:
 
 
 def _decimals(printed: Iterable[str], column: pd.Series, digits: int) -> int | None:
-    """Decimals of a column: the published precision, else ``digits``; None without floats."""
+    """Return the decimals of a column: published precision, else ``digits``; None: no floats."""
     has_floats = any(isinstance(value, float) for value in column)
     if not pd.api.types.is_float_dtype(column) and not has_floats:
         return None
@@ -206,7 +206,7 @@ def _decimals(printed: Iterable[str], column: pd.Series, digits: int) -> int | N
 
 
 def _is_count(column: pd.Series) -> bool:
-    """Return whether a column counts something, beyond yes and no."""
+    """Return whether a column has counts other than yes and no."""
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         return False
     known = column.dropna()
@@ -214,7 +214,7 @@ def _is_count(column: pd.Series) -> bool:
 
 
 def _text(value: object, decimals: int | None, is_p_value: bool) -> str:
-    """Write a value: yes and no, counts unchanged, other numbers at some decimals."""
+    """Write a value as text: yes or no, an unchanged count, or a number with some decimals."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     parsed = as_number(value)
@@ -231,7 +231,7 @@ def _text(value: object, decimals: int | None, is_p_value: bool) -> str:
 def _rows(
     table: pd.DataFrame, digits: int, comparison: Comparison | None = None
 ) -> tuple[list[str], list[list[Cell]]]:
-    """Return header and cells of a table; a mark is raised after the number that it belongs to."""
+    """Return the header and cells of a table; a mark is a superscript of its number."""
     published: Mapping[str, Iterable[str]] = {}
     differing = {}
     if comparison is not None:
@@ -277,7 +277,7 @@ def difference_lines(differences: Iterable[Difference]) -> list[str]:
 
 
 def _boxed(name: str, caption: str, verdict: str, content: str, notes: Sequence[str] = ()) -> str:
-    """Write the box of a table; the site finds it by its id and adds links to the files."""
+    """Write the box of a table, with an id by which the site adds links to the files."""
     anchor = f' id="{html.escape(name)}"' if name else ""
     head = f"<p><b>{html.escape(caption)}.</b> {verdict}</p>"
     return f'<div class="equipoise-table"{anchor}>{head}{content}{html_list(notes)}</div>'
@@ -286,7 +286,7 @@ def _boxed(name: str, caption: str, verdict: str, content: str, notes: Sequence[
 def show_table(
     name: str, caption: str, ours: pd.DataFrame, comparison: Comparison | None, digits: int
 ) -> Shown:
-    """Show a table; compared with a published one, each cell that differs is marked."""
+    """Display a table; mark each cell that differs from a published table."""
     table, verdict, notes = ours, "", list[str]()
     if comparison is not None:
         table = comparison.ours
@@ -306,7 +306,7 @@ def show_table(
 def show_variant(
     caption: str, ours: pd.DataFrame, default: pd.DataFrame | None, variant: str, digits: int
 ) -> Shown:
-    """Show a table made with other parameters, next to the one of the committed report."""
+    """Display a table made with other parameters, next to the committed table."""
     tables = {variant: ours}
     if default is not None:
         tables["default parameters"] = default
@@ -321,7 +321,7 @@ def show_variant(
 
 
 def show_words(name: str, caption: str, said: Iterable[tuple[str, str]]) -> Shown:
-    """Show what is said and by whom, line by line; nothing in it is markup."""
+    """Display utterances by speaker, line by line, as plain text."""
     rows, paragraphs = "", []
     for speaker, text in said:
         lines = plain(text).split("\n")
@@ -335,7 +335,7 @@ def show_words(name: str, caption: str, said: Iterable[tuple[str, str]]) -> Show
 
 
 def folded(title: str, shown: Sequence[Shown]) -> Shown:
-    """Show tables under a title that opens."""
+    """Display tables under a title that unfolds them."""
     page = "".join(table.formats["text/html"] for table in shown)
     markdown = "".join(table.formats["text/markdown"] for table in shown)
     page = f"<details><summary>{html.escape(title)}</summary>{page}</details>"
@@ -357,7 +357,7 @@ CLAIM_COLUMNS = ["Collection", "Basis", "Estimate", "95% CI", "n", "Published", 
 
 
 def verdict_label(verdict: str) -> str:
-    """Write a verdict in its colour, readable in a dark theme, too."""
+    """Write a verdict in its colour, which is readable in a dark theme too."""
     look = f"background: {_VERDICT_GROUNDS[verdict]}; color: #1a1a1a; padding: 0 .4em"
     return f'<span class="verdict {css_name(verdict)}" style="{look}">{verdict.capitalize()}</span>'
 
@@ -368,7 +368,7 @@ def _quoted(claim: Mapping[str, Any]) -> str:
 
 
 def _decimals_of(row: Mapping[str, Any]) -> int:
-    """Return how many decimals show two digits of an interval; four digits without one."""
+    """Return the decimals that show two digits of an interval, or 4 without an interval."""
     low, high, estimate = row["low"], row["high"], abs(row["estimate"])
     width = estimate / 100 if low is None else high - low
     if width == 0:
@@ -377,7 +377,7 @@ def _decimals_of(row: Mapping[str, Any]) -> int:
 
 
 def claim_cells(row: Mapping[str, Any]) -> list[str]:
-    """Write the evidence on a claim from one collection, by `CLAIM_COLUMNS`."""
+    """Write the evidence on a claim from one collection, in the columns `CLAIM_COLUMNS`."""
     collection, basis = str(row["collection"]), str(row["basis"])
     parts = row["parts"] or 0
     if row["part"]:
@@ -423,10 +423,10 @@ def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def show_claim(claim: Mapping[str, Any]) -> Shown:
-    """Show a claim: verdict, statement, a line of evidence per collection; its protocol folds.
+    """Display a claim: verdict, statement, evidence per collection, and its folded protocol.
 
-    ``evidence`` are its rows. Until all reports of the paper are built it has no verdict, because
-    Holm's correction needs them all.
+    ``evidence`` are its rows. A claim has no verdict until all reports of the paper are built,
+    because Holm's correction needs all of them.
     """
     statement, verdict = str(claim["statement"]), claim.get("verdict") or "evidence"
     lines = [claim_cells(row) for row in claim["evidence"]]
@@ -450,7 +450,7 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
 
 
 def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
-    """Show claims that cannot be tested here, by reason; their statements fold."""
+    """Display claims that cannot be tested here, by reason, with folded statements."""
     by_reason: dict[str, list[Mapping[str, str]]] = {}
     for claim in claims:
         by_reason.setdefault(claim["reason"], []).append(claim)
@@ -473,7 +473,7 @@ def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
 
 
 def show_answer(sentences: Sequence[str]) -> Shown:
-    """Show the answer of a notebook; from three sentences on, a list follows the first."""
+    """Display the answer of a notebook; with three or more sentences, as a list after the first."""
     listed = list(sentences[1:]) if len(sentences) > 2 else []
     text = sentences[0] if listed else " ".join(sentences)
     page = f"<p><b>Answer.</b> {html.escape(text)}</p>{html_list(listed)}"
@@ -484,7 +484,7 @@ def show_answer(sentences: Sequence[str]) -> Shown:
 
 
 def show_summary(rows: Sequence[Sequence[object]]) -> Shown:
-    """Show what a notebook has regenerated, one row per artefact."""
+    """Display the artefacts that a notebook has regenerated, one per row."""
     if not rows:
         return Shown.paragraph("This notebook regenerates no table or figure of a paper.")
     header = ["Artefact", "Status", "Published cells", "Differing", "Claims"]

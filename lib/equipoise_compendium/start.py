@@ -1,4 +1,4 @@
-"""Start a compendium, a paper within one, or a notebook for a topic: copies of templates."""
+"""Start a compendium, a paper in it, or a notebook for a topic, from templates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equipoise_compendium.settings import settings
 from equipoise_compendium.writing import new_folder, write_files
 
 EXAMPLE = "own_conversation"
-"""The notebook that a notebook for another topic is copied from."""
+"""The notebook from which a notebook for another topic is copied."""
 EXAMPLE_TOPIC = "S001"
 TOPIC_TITLE = """# {topic}: conversations scored
 
@@ -28,8 +28,8 @@ it names?"""
 def _texts(source: Traversable, words: Mapping[str, str], above: str = "") -> dict[str, str]:
     """Read the texts of a template by their paths, with each ``%WORD%`` replaced.
 
-    Names that begin with a dot are kept as ``dot-``, and Python as ``.py.txt``: tools that pack,
-    test and check this package would omit the first and include the second.
+    Templates have names with ``dot-`` for a leading dot, and ``.py.txt`` for Python. Otherwise,
+    tools that pack, test and check this package would omit the first and include the second.
     """
     texts: dict[str, str] = {}
     for entry in source.iterdir():
@@ -49,7 +49,7 @@ def _template(name: str) -> Traversable:
 
 
 def unchanged_sentences() -> list[str]:
-    """List the texts of notebooks of papers that are still those of the template."""
+    """List the texts in notebooks of papers that are unchanged from the template."""
     template = nbformat.reads(
         _template("paper").joinpath("notebook.ipynb").read_text(encoding="utf-8"), as_version=4
     )
@@ -66,10 +66,10 @@ def unchanged_sentences() -> list[str]:
 
 
 def _write_new(texts: Mapping[Path, str]) -> list[Path]:
-    """Write files of which none may exist."""
+    """Write files; raise if one of them exists."""
     existing = [str(path.relative_to(project.root())) for path in texts if path.exists()]
     if existing:
-        raise ValueError(f"{', '.join(existing)}: must not exist; choose another name")
+        raise ValueError(f"{', '.join(existing)}: already exists; choose another name")
     for path in texts:
         path.parent.mkdir(parents=True, exist_ok=True)
     write_files(texts)
@@ -77,7 +77,7 @@ def _write_new(texts: Mapping[Path, str]) -> list[Path]:
 
 
 def make_compendium(folder: Path, name: str, *, example: bool = True) -> None:
-    """Make a compendium in a new or empty folder, with one small paper as an example."""
+    """Make a compendium in a new or empty folder, with a small paper as an example."""
     if not re.fullmatch(r"[\w .,:&'()-]+", name):
         raise ValueError(f"--name: must be letters, digits, blanks and . , : & ' ( ), got {name!r}")
     words = {
@@ -96,7 +96,7 @@ def make_compendium(folder: Path, name: str, *, example: bool = True) -> None:
 
 
 def new_paper(name: str, title: str) -> list[Path]:
-    """Add a paper to the compendium; returns the new files.
+    """Add a paper to the compendium; return the new files.
 
     ``name`` is the key of the paper in addresses and the bibliography.
     """
@@ -123,7 +123,7 @@ def new_paper(name: str, title: str) -> list[Path]:
 
 
 def new_topic(name: str, topic: str) -> list[Path]:
-    """Copy the example notebook for another topic, with data files and a test of its own."""
+    """Copy the example notebook for another topic, with its own data files and test."""
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name) or keyword.iskeyword(name):
         raise ValueError(f"{name!r}: a name must be lower-case letters, digits and _")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", topic):

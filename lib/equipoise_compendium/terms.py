@@ -1,4 +1,4 @@
-"""The words of ledger, claims and site, each with its definition: the only place that has them."""
+"""The terms of ledger, claims and site with their definitions, which are only here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ STATUSES = {
     "reproduced, differences explained": "each differing cell has a proved reason",
     "partly reproduced": "the reason of at least one differing cell is likely, but not proved",
     "cross-checked": "computed from other published numbers, and compared with published cells",
-    "redrawn": "drawn again; the publication has no values to compare",
+    "redrawn": "regenerated; the publication has no values to compare",
     "replicated on other data": "computed on other, named data or systems",
     "not reproduced": "not computed, with the reason",
 }
@@ -22,7 +22,7 @@ VERDICTS = {
 KINDS = {
     "finding": "a sentence of the paper",
     "consistency check": "published numbers compared with other published numbers or with the text",
-    "additional analysis": "a question of ours: errata, placebos, what the papers leave open",
+    "additional analysis": "our own question: errata, placebos, open points of the papers",
     "positive control": "a known effect that other data must show before they judge a claim",
 }
 RECOMPUTED = "recomputed"

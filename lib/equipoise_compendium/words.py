@@ -1,4 +1,4 @@
-"""Text that is safe to show, numbers as text, and the reasons of the system."""
+"""Safe text, numbers as text, and error messages of the operating system."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def number(value: float, decimals: int) -> str:
 
 
 def reason(error: OSError) -> str:
-    """Return what the system reports, in lower case."""
-    return (error.strerror or "an error of the system").lower()
+    """Return the message of the operating system, in lower case."""
+    return (error.strerror or "an error of the operating system").lower()

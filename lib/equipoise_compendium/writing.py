@@ -1,4 +1,4 @@
-"""Files that are complete or absent: written next to their place, then moved there."""
+"""Complete files: written to a temporary name, then moved into place."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def write_csv(
     for_spreadsheets: bool = False,
     header: bool = True,
 ) -> None:
-    """Write a table as CSV at 12 significant digits, the same bytes everywhere.
+    """Write a table as CSV with 12 significant digits, the same bytes on every machine.
 
-    ``for_spreadsheets`` applies `harmless` to text: for a table to look at, not to read again.
+    ``for_spreadsheets`` applies `harmless` to text, for a table that people read, not programs.
     """
     tidy = table.copy()
     if for_spreadsheets:
         tidy.columns = tidy.columns.map(harmless)
     for place, dtype in enumerate(tidy.dtypes):
         if pd.api.types.is_float_dtype(dtype):
-            # A negative zero becomes zero: which of them a sum gives is an accident.
+            # A negative zero becomes zero, because the sign of a sum of zeros is arbitrary.
             tidy.isetitem(place, tidy.iloc[:, place] + 0.0)
         elif for_spreadsheets and not pd.api.types.is_numeric_dtype(dtype):
             tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
@@ -56,7 +56,7 @@ def write_csv(
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
-    """Give a path next to a target; what is left there at the end of the block is removed."""
+    """Yield a temporary path next to a target; remove the path when the context ends."""
     path = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}.equipoise-part")
     try:
         yield path
@@ -69,13 +69,13 @@ def staging(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: str | Path) -> Iterator[Path]:
-    """Give a folder to be filled; at the end of the block it is moved to its place, ``path``.
+    """Yield a folder to fill; when the context ends, move it to ``path``.
 
-    An empty folder may have this place; it gets the content.
+    If ``path`` is an empty folder, it receives the content.
     """
     target = Path(path).absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise ValueError(f"{path} must be a new or an empty folder")
+        raise ValueError(f"{path}: must be a new or an empty folder")
     staged = target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def new_folder(path: str | Path) -> Iterator[Path]:
             else:
                 staged.rename(target)
     except OSError as error:
-        # An error of another file, or of a closed pipe, is not about this folder.
+        # An error of another file, or of a closed pipe, does not concern this folder.
         if not Path(error.filename or staged).is_relative_to(target.parent):
             raise
         message = f"cannot write {path}: {reason(error)}; nothing was written"
@@ -114,11 +114,11 @@ def _write(
 def write_files(
     contents: Mapping[Path, pd.DataFrame | str | bytes], *, for_spreadsheets: bool = False
 ) -> None:
-    """Write files: text, and tables as CSV or Parquet by the ending of the name.
+    """Write text files, and tables as CSV or Parquet by the ending of the name.
 
-    All are written next to their places before the first is moved, so that a full disk leaves
-    every file unchanged. A link keeps its target, a file its mode.
-    ``for_spreadsheets`` is that of `write_csv`.
+    All files are written under temporary names before the first is moved, so that a full disk
+    leaves every file unchanged. A link keeps its target, and a file keeps its mode.
+    ``for_spreadsheets`` is as in `write_csv`.
     """
     path = Path()
     try:

@@ -112,7 +112,7 @@ def test_the_command_prints_the_same() -> None:
     assert "GFRC2" not in told.output
     wrong = called("measures", "nothing")
     assert wrong.exit_code == 2
-    assert "no measure nothing; there are JSD" in wrong.output
+    assert "unknown measure nothing; must be one of JSD" in wrong.output
     names = ("RNOD", "TExFAIR", "GFRC2")
     assert len(called("measures", *names).output.split("\n  range ")) == len(names) + 1
 
@@ -129,14 +129,17 @@ def test_every_upstream_item_is_described() -> None:
     """In data/README.md, with repository, licence and limitations."""
     lines = (project.root() / "data" / "registry.tsv").read_text().splitlines()
     items = {tuple(np.array(line.split("\t"))[[0, 5]]) for line in lines[1:]}
+    readme = (project.root() / "data" / "README.md").read_text()
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in (project.root() / "data" / "README.md").read_text().splitlines()
+        for line in readme.splitlines()
         if line.startswith("| `")
     ]
-    described = {(row[0].strip("`"), row[3]): row for row in rows if len(row) == 5}
+    described = {(row[0].strip("`"), row[3]): row for row in rows if len(row) == 4}
     assert set(described) == items
     assert all(all(row) for row in described.values())
+    limited = re.findall(r"^- `(\w+)`: [A-Z]", readme, flags=re.MULTILINE)
+    assert sorted(limited) == sorted(item for item, _ in items)
 
 
 def test_every_divergence_is_an_option_and_ordinal_ones_come_first() -> None:

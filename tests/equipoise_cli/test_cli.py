@@ -232,7 +232,7 @@ def test_data_list_and_unknown_items() -> None:
     assert result.exit_code == 0
     assert any(line.startswith("fairweb ") for line in result.output.splitlines())
     result = run("data", "verify", "nothing")
-    assert (result.exit_code, "there are" in result.output) == (2, True)
+    assert (result.exit_code, "must be one of" in result.output) == (2, True)
 
 
 def commands(

@@ -215,7 +215,7 @@ def test_compare_writes_what_the_library_finds_in_every_format(scores: Path) -> 
         assert "intervals" in text
         assert "holm" in text.lower()
     two = called("compare", scores, "--format", "csv", "--show", "pairs", "--show", "leaderboard")
-    assert (two.exit_code, "a CSV file has one table" in two.stderr) == (2, True)
+    assert (two.exit_code, "a CSV file must have one table" in two.stderr) == (2, True)
 
 
 def test_a_csv_has_no_cell_that_a_spreadsheet_would_run(tmp_path: Path) -> None:

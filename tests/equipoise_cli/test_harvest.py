@@ -84,7 +84,9 @@ def test_the_same_command_continues_an_interrupted_record(
     assert harvest(server.url) == ""
     assert len(server.requests) - before == 5
     assert sorted((folder / "r.jsonl").read_text().splitlines()) == sorted(whole.splitlines())
-    assert "recorded with other settings (sampling)" in harvest(server.url, "--seed", "5")
+    assert "has other settings (sampling); choose another --output" in harvest(
+        server.url, "--seed", "5"
+    )
 
 
 def test_a_busy_server_is_asked_again_and_a_broken_one_is_named(
@@ -115,9 +117,9 @@ def test_a_key_is_sent_and_never_written(
     [
         ('{"a": 1}\n', "must be questions, one per line"),
         ("<html>\n", "must be questions, one per line"),
-        ("topic,type\nT1,F\n", "missing column format, request"),
+        ("topic,type\nT1,F\n", "column format, request is missing"),
         ("topic,question\nT1,\n", 'column "request": must not be empty'),
-        ("topic,question\nT1,Why?\nT1,How?\n", "topic T1 occurs twice"),
+        ("topic,question\nT1,Why?\nT1,How?\n", "topic T1 must occur once"),
     ],
 )
 def test_topics_that_are_none_are_rejected(folder: Path, text: str, message: str) -> None:
@@ -188,7 +190,7 @@ def test_chat_logs_become_transcripts(form: str, dump: object, folder: Path) -> 
         ('{"messages": null}', "must have messages"),
         ("[1]", "must be an object"),
         ('{"messages": [{"role": "assistant", "content": "Hi"}]}', "must begin with a message"),
-        ('{"messages": []}', "no conversation with an answer"),
+        ('{"messages": []}', "must have at least one conversation with an answer"),
         ('{"messages": [', "line 1: must be a JSON object"),
     ],
 )

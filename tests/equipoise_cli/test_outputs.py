@@ -34,15 +34,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-o", "n.csv"], "-o n.csv must not be n.csv, which is read"),
-        (["-o", "link.csv"], "-o link.csv must not be n.csv, which is read"),
-        (["-o", "n.csv", "--force"], "which is read"),
-        (["-o", "sets.yaml"], "-o sets.yaml must not be sets.yaml, which is read"),
-        (["-o", "a.csv", "--clusters", "./a.csv"], "must not be that of -o"),
-        (["-o", "notes.txt"], "must be a table of scores to be written over, or give --force"),
+        (["-o", "n.csv"], "-o n.csv: must differ from the input n.csv"),
+        (["-o", "link.csv"], "-o link.csv: must differ from the input n.csv"),
+        (["-o", "n.csv", "--force"], "must differ from the input"),
+        (["-o", "sets.yaml"], "-o sets.yaml: must differ from the input sets.yaml"),
+        (["-o", "a.csv", "--clusters", "./a.csv"], "must differ from the path of -o"),
+        (["-o", "notes.txt"], "must be a table of scores to be overwritten; choose another path"),
         (["-o", "a.csv", "--clusters", "notes.txt"], "must be a table of user clusters"),
-        (["-o", "sub"], "-o sub must be a place for a table of scores"),
-        (["-o", "/dev/full"], "must be a place for a table of scores"),
+        (["-o", "sub"], "-o sub: already exists; choose another path for the table of scores"),
+        (["-o", "/dev/full"], "already exists; choose another path for the table of scores"),
         (["-o", "none/a.csv"], "must exist"),
     ],
 )

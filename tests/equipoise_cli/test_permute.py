@@ -93,9 +93,9 @@ def test_the_same_seed_gives_the_same_files() -> None:
     [
         ("query,class\n7_1,XX\n", "", 'classes.csv, line 2, column "class": must be one of SE, FT'),
         ("query,class\n7_1,SE\n7_1,SE\n", "", "must be once per utterance"),
-        ("query,class\n7_1,SE\n", "", "classes.csv: must have a class of utterance 7_2"),
+        ("query,class\n7_1,SE\n", "", "classes.csv: must have a class for utterance 7_2"),
         (CLASSES.replace("7_1,SE", "7_1,FT"), "", "topic 7: the first utterance must be"),
-        (CLASSES, "9_1 0 d1 1\n", "must have judgements of utterances in topics.json"),
+        (CLASSES, "9_1 0 d1 1\n", "must judge at least one utterance of topics.json"),
     ],
 )
 @pytest.mark.usefixtures("folder")

@@ -155,7 +155,7 @@ def test_a_damaged_notebook_is_named(root: Path, old: str, new: str) -> None:
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(ValueError, match=r"notebooks/example\.ipynb: must be a"):
         notebooks.find_notebooks()
-    with pytest.raises(ValueError, match="no notebook other; there are example"):
+    with pytest.raises(ValueError, match="unknown notebook other; must be one of example"):
         list(build.build(["other"]))
 
 

@@ -293,17 +293,17 @@ def test_units_needed_detect_the_published_effect_four_times_in_five() -> None:
     ("changes", "problem"),
     [
         ({"kind": "hunch"}, "got 'hunch'"),
-        ({"quote": ""}, "needs a quotation"),
+        ({"quote": ""}, "must have a quotation"),
         ({"about": ""}, "about must be"),
         ({"quantifier": ""}, "quantifier must be"),
         ({"measure": ""}, "measure and unit"),
         ({"criterion": "large"}, "criterion must be"),
         ({"bound_source": ""}, "bound_source must be"),
-        ({"bound_source": "own"}, "from text or rounding"),
-        ({"collections": ""}, "needs collections"),
-        ({"reason": "no data"}, "needs collections"),
+        ({"bound_source": "own"}, "must be text or rounding"),
+        ({"collections": ""}, "must have collections"),
+        ({"reason": "no data"}, "must have collections"),
         ({"collections": "elsewhere"}, "collection must be"),
-        ({"control": "none"}, "needs a control"),
+        ({"control": "none"}, "must have a control"),
         ({"control": "x"}, "control must be"),
         ({"about": "these systems"}, "other data cannot judge it"),
     ],
@@ -324,7 +324,7 @@ def test_evidence_comes_from_the_collections_of_the_protocol(protocol: Any) -> N
     with pytest.raises(ValueError, match="collections must be here; there, got here"):
         claims.evidence_of("p", "x", {"here": interval(1, 2)})
     parts = {"a": interval(1, 2), "b": interval(1, 2)}
-    with pytest.raises(ValueError, match="a mean needs one number"):
+    with pytest.raises(ValueError, match="a mean must be one number"):
         claims.evidence_of("p", "x", {"here": parts, "there": interval(1, 2)})
     with pytest.raises(ValueError, match="'y' is missing"):
         claims.evidence_of("p", "y", {})

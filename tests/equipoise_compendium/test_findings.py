@@ -75,7 +75,7 @@ def test_a_place_without_its_one_row_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,2\n1,3\n")
     assert findings.render("{x.csv | a=1 | # | d}", [tmp_path]) == "2"
     for keys in ("a=1", "a=9"):
-        with pytest.raises(ValueError, match="wanted one"):
+        with pytest.raises(ValueError, match="must match one row"):
             findings.render(f"{{x.csv | {keys} | b | .2f}}", [tmp_path])
 
 

@@ -348,7 +348,7 @@ def test_a_figure_without_matplotlib_is_refused_before_anything_is_read(tmp_path
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert ended.returncode == 1
-        assert "this needs matplotlib: in your clone, python -m pip install '.[" in ended.stderr
+        assert "matplotlib not found; in your clone, run python -m pip install '.[" in ended.stderr
         assert "no-such" not in ended.stderr
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = table["optional-dependencies"].items()

@@ -83,7 +83,7 @@ def test_downloads_once_and_checks_the_sha256(places: tuple[Path, Path], server:
     assert path.read_bytes() == CONTENT
     registry.entries().loc[0, "sha256"] = "0" * 64
     path.unlink()
-    with pytest.raises(ValueError, match=f"item/a/b.txt: {server} gives a file of another sha256"):
+    with pytest.raises(ValueError, match=f"item/a/b.txt: the file at {server} has another sha256"):
         registry.fetch("item", "a/b.txt")
     assert list(places[0].iterdir()) == []
 

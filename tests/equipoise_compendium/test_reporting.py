@@ -88,11 +88,15 @@ def test_missing_numbers_rows_and_columns() -> None:
     table = ours("gfrc2/table-3", ["run"])
     table.loc[0, "EGNP"] = float("nan")
     assert compare(table, "gfrc2/table-3", ["run"]).differences[0].ours == ""
-    with pytest.raises(ValueError, match=r"no column EGNP in our table, which has .*; columns= "):
+    with pytest.raises(
+        ValueError, match=r"column EGNP is missing from our table, which has .*; set columns="
+    ):
         compare(table.drop(columns="EGNP"), "gfrc2/table-3", ["run"])
-    with pytest.raises(ValueError, match=r"no row ORG-CS-D-MN-1.*; its first are "):
+    with pytest.raises(
+        ValueError, match=r"row ORG-CS-D-MN-1.* is missing from our table, which begins with"
+    ):
         compare(table.head(1), "gfrc2/table-3", ["run"])
-    with pytest.raises(ValueError, match="do not identify"):
+    with pytest.raises(ValueError, match="must identify one row"):
         compare(pd.concat([table, table]), "gfrc2/table-3", ["run"])
 
 
@@ -192,15 +196,15 @@ def test_code_decides_the_status(report: Report) -> None:
 def test_what_a_report_refuses(report: Report) -> None:
     table = pd.DataFrame({"R": [1.0]})
     figure, _ = plt.subplots()
-    with pytest.raises(ValueError, match="must be a name"):
+    with pytest.raises(ValueError, match="a name must be letters"):
         report.table("../escape", table)
-    with pytest.raises(ValueError, match=r"not in data/published/artefacts\.csv"):
+    with pytest.raises(ValueError, match=r"not found in data/published/artefacts\.csv"):
         report.table("gfrc/table-9", table, basis=REPLICATED, data="x")
     with pytest.raises(ValueError, match="must name its data"):
         report.table("permutations/table-2", table, basis=REPLICATED)
     with pytest.raises(ValueError, match="without published values"):
         report.figure("gfrc2/figure-4", figure, basis="recomputed")
-    with pytest.raises(ValueError, match="give its values"):
+    with pytest.raises(ValueError, match="compared by its values"):
         report.figure("gfrc2/figure-4", figure, against="gfrc2/table-1")
     with pytest.raises(ValueError, match="must be reported before"):
         report.claim("gfrc2/copwa-outperforms", COPWA_LEADS)
@@ -236,7 +240,7 @@ def test_claims_with_a_reason_are_not_testable_and_share_a_box(
     table = table_of([manifest(report)])
     assert sorted(table["claim"]) == sorted(of_table[:3])
     assert set(table["verdict"]) == {"not testable"}
-    with pytest.raises(ValueError, match="no claim in claims"):
+    with pytest.raises(ValueError, match="a claim with a reason is missing"):
         report.untestable("gfrc/table-1")
 
 

@@ -160,7 +160,7 @@ def test_a_topic_starts_from_the_example(root: Path) -> None:
         (["Smith 2020", "--paper"], "a key must be lower-case"),
         (["smith", "--paper", "--topic", "T1"], "either --topic TOPIC or --paper"),
         (["smith"], "either --topic TOPIC or --paper"),
-        (["smith", "--topic", "T1", "--title", "x"], "give it with --paper"),
+        (["smith", "--topic", "T1", "--title", "x"], "--title must be given with --paper"),
         (["smith", "--paper", "--title", "a {b}"], "no quotation mark"),
         (["class", "--topic", "T1"], "a name must be"),
         (["films", "--topic", "T 1"], "a topic must be"),

@@ -97,7 +97,7 @@ def test_a_new_folder_is_complete_or_absent(tmp_path: Path) -> None:
         (staged / "a").write_text("x")
         assert not target.exists()
     assert names(tmp_path) == ["permuted"]
-    with pytest.raises(ValueError, match="exists already"), new_folder(target):
+    with pytest.raises(ValueError, match="must be a new or an empty folder"), new_folder(target):
         pass
 
 

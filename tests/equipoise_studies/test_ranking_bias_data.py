@@ -40,7 +40,7 @@ LABELS = ("QS1", "QS2", "NQ", "Grep-BiasIR")
 
 # --- config ---------------------------------------------------------------------------------------
 
-PLACE = re.compile(r"\bours\b|\bnot said\b|\bTable \d\.\d|\bFigure \d\.\d|\b\d\.\d\b")
+PLACE = re.compile(r"\bours\b|\bnot stated\b|\bTable \d\.\d|\bFigure \d\.\d|\b\d\.\d\b")
 
 
 def test_every_setting_of_the_thesis_has_its_place_or_is_ours() -> None:

@@ -22,7 +22,7 @@ from equipoise.measures.attribution import exact_match
 from equipoise.measures.citations import citations, mentions
 from equipoise_compendium import project, registry
 
-# Large models by the names that chats of 2025 and 2026 give them, and their folders in litm2026.
+# Large models by the names that their providers use, and their folders in litm2026.
 LARGE_MODELS = {
     "Gemini 2.5 Flash": "gemini-2.5-flash",
     "DeepSeek": "deepseek_deepseek-chat",
@@ -45,14 +45,14 @@ NAMED = re.compile(rf"[\[(]\s*({_NUMBERS})\s*[\])]", re.IGNORECASE)
 
 
 def natural_questions() -> list[dict[str, Any]]:
-    """Natural Questions with their gold passages, in the order of the file."""
+    """Read Natural Questions with their gold passages, in the order of the file."""
     path = registry.fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def passages() -> pd.DataFrame:
-    """Each passage and its number of words, as a person wrote it; of NQ with its title."""
+    """Count the words of each passage in the text by a person; NQ: with its title."""
     # Several questions may share a passage, which has the id of the first of them.
     first: dict[str, str] = {}
     for number, question in enumerate(natural_questions(), start=1):
@@ -69,11 +69,11 @@ def passages() -> pd.DataFrame:
 
 
 def cited_numbers(answer: str, n_passages: int) -> dict[str, Any]:
-    """The passages that an answer cites, by the form of the citation.
+    """List the passages that an answer cites, by the form of the citation.
 
-    ``alone``: as ``[1]``, which is all that the authors' code reads. ``brackets``: as our measures
-    read it, lists and ranges too. ``named``: as ``[Document 1]`` or ``(Document 1)``. ``lists``:
-    how many brackets contain several numbers.
+    ``alone``: as ``[1]``, the only form that the authors' code reads. ``brackets``: as our measures
+    read them, including lists and ranges. ``named``: as ``[Document 1]`` or ``(Document 1)``.
+    ``lists``: the number of brackets with several numbers.
     """
     named = " ".join(NAMED.findall(answer))
     numbers = {
@@ -90,7 +90,7 @@ def cited_numbers(answer: str, n_passages: int) -> dict[str, Any]:
 
 
 def large_models() -> pd.DataFrame:
-    """What each answer of a large model cites, and whether it contains a gold answer."""
+    """List the citations of each answer by a large model, and whether it is correct."""
     questions = {}
     for number, question in enumerate(natural_questions(), start=1):
         questions[question["question"]] = (f"nq-{number:04}", question["answers"])
@@ -114,7 +114,7 @@ def large_models() -> pd.DataFrame:
 
 
 def support() -> pd.DataFrame:
-    """What each claim of an answer cites, and how an expert judged its support and its truth."""
+    """List the citations of each claim, and the expert's judgement of support and truth."""
     rows = []
     path = registry.fetch("expertqa", "data/lfqa/rand_test.jsonl")
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):

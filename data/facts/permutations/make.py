@@ -1,14 +1,14 @@
-"""Make the derived data of the permutation study from the upstream files of CAsT 2019 and 2020.
+"""Make the derived data of the permutation study from the files of CAsT 2019 and 2020.
 
     python data/facts/permutations/make.py [--output FOLDER]
 
 Upstream files come from the folder in EQUIPOISE_MIRROR, the cache, or the URLs of
 data/registry.tsv. Without --output the tables next to this script are replaced.
 
-No text is among the tables. A text is a *bag* instead: the numbers of its terms, ascending, each as
-often as it occurs. A term's number is its place in the sorted vocabulary of the passages of its
-year. The numbers have the same number of digits, so that they sort as the terms do: feedback breaks
-ties of terms by their alphabetical order.
+The tables contain no texts. A *bag* replaces each text: the numbers of its terms, ascending, each
+as often as it occurs. The number of a term is its position in the sorted vocabulary of the passages
+of its year. All numbers have the same number of digits, so that they sort as the terms do, because
+feedback breaks ties of terms by alphabetical order.
 """
 
 import argparse
@@ -39,9 +39,9 @@ REWRITING_RUNS = (
     "run_rule_based_cv",
 )
 
-# Systems of DECAF on the full collection by the number of their experiment: how utterances were
-# rewritten (CR: by coreference, T5: by a trained model, manual: by hand), the first ranker (FLC:
-# the first, last and current utterance make the query), and after ">" a second one.
+# Systems of DECAF on the full collection, by the number of their experiment. A name has the
+# rewriting method (CR: coreference, T5: a trained model, manual: by hand), the first ranker, and
+# after ">" a second one. With FLC the query is the first, last and current utterance.
 WHOLE_COLLECTION_RUNS = {
     1: "BM25",
     2: "CR + BM25",
@@ -60,7 +60,7 @@ WHOLE_COLLECTION_RUNS = {
     15: "manual + BERT",
     16: "manual + SPLADE",
 }
-WHOLE_COLLECTION_DEPTH = 10  # the study looks at three ranks
+WHOLE_COLLECTION_DEPTH = 10  # the study uses three ranks
 
 # Rewrites of CAsT 2019 in the original order, by who made them.
 REWRITERS = {
@@ -90,7 +90,7 @@ def english_terms(text: str) -> list[str]:
 
 
 def bags(passages: pd.Series, texts: pd.Series) -> pd.Series:
-    """Bag of each text: the numbers of those of its terms that some passage has."""
+    """Return the bag of each text: the numbers of its terms that some passage contains."""
     vocabulary = sorted({term for passage in passages for term in english_terms(passage)})
     digits = len(str(len(vocabulary)))
     number_of = {term: f"{number:0{digits}d}" for number, term in enumerate(vocabulary)}
@@ -100,7 +100,7 @@ def bags(passages: pd.Series, texts: pd.Series) -> pd.Series:
 
 
 def word_counts(texts: pd.Series) -> pd.Series:
-    """Count the words of each text, between white space."""
+    """Count the words of each text, split at white space."""
     return texts.str.split().str.len()
 
 
@@ -195,7 +195,7 @@ def recorded(name: str) -> list[dict]:
 
 
 def proposed_classes(utterances: pd.DataFrame, rewritten: pd.Series) -> pd.Series:
-    """Class of every utterance, by the terms that people added when they rewrote it.
+    """Propose a class for every utterance, from terms that people added when they rewrote it.
 
     No added term: SE. Only terms of the first utterance of the conversation: FT. Others: PT. The
     first utterance is SE.
@@ -229,9 +229,9 @@ def antecedent(text: str, line: dict) -> tuple[str, bool]:
 
 
 def deciding(qrels: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
-    """Keep judgements above 0, and those of the passages with text.
+    """Select the judgements above 0, and the judgements of passages with text.
 
-    All other documents are judged 0 and cannot be retrieved: they change neither an ideal ranking
+    All other documents are judged 0 and cannot be retrieved. They change neither an ideal ranking
     nor the share of a ranking that is judged.
     """
     decides = (qrels["grade"] > 0) | qrels["document"].isin(passages["document"])
@@ -243,7 +243,7 @@ def deciding(qrels: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_utterances() -> pd.DataFrame:
-    """List the judged utterances of CAsT 2019, with what a later pronoun would refer to."""
+    """List the judged utterances of CAsT 2019, with antecedents of later pronouns."""
     judged, _ = judged_2019()
     passages = passages_2019()["text"]
     line_of = {line["query"]: line for line in recorded("noun_phrases.jsonl")}
@@ -271,13 +271,13 @@ def make_passages() -> pd.DataFrame:
 
 
 def make_qrels() -> pd.DataFrame:
-    """List the judgements of CAsT 2019 that a score depends on."""
+    """List the judgements of CAsT 2019 that affect a score."""
     _, qrels = judged_2019()
     return deciding(qrels, passages_2019())
 
 
 def make_rewritings() -> pd.DataFrame:
-    """List what people and public rewriters made of the utterances of CAsT 2019."""
+    """List rewrites of the utterances of CAsT 2019 by people and public rewriters."""
     judged, _ = judged_2019()
     passages = passages_2019()["text"]
     texts_by_rewriter = {name: rewritten_texts(2019, file) for name, file in REWRITERS.items()}
@@ -290,7 +290,7 @@ def make_rewritings() -> pd.DataFrame:
 
 
 def make_model_rewrites() -> pd.DataFrame:
-    """List what the recorded language model made of each utterance after each other one."""
+    """List the language model's rewrites of each utterance after each other utterance."""
     judged, _ = judged_2019()
     text_of = {(line["query"], line["before"]): line for line in recorded("rewrites.jsonl")}
     rows = []
@@ -305,7 +305,7 @@ def make_model_rewrites() -> pd.DataFrame:
 
 
 def ranks(name: str, path: Path, judged: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
-    """List the ranks of the judged turns: the document where relevant, whether it is judged."""
+    """List the ranks of the judged turns, with relevant documents and whether each is judged."""
     # Equal scores by document id, descending, scores in single precision: as trec_eval ranks.
     run = read_run(path, order=None).rename(columns={"topic": "query"})
     run = run[run["query"].isin(judged["query"])].astype({"score": np.float32})
@@ -356,7 +356,7 @@ def make_passages_2020() -> pd.DataFrame:
 
 
 def make_qrels_2020() -> pd.DataFrame:
-    """List the judgements of CAsT 2020 that a score depends on."""
+    """List the judgements of CAsT 2020 that affect a score."""
     _, qrels = judged_2020()
     return deciding(qrels, passages_2020())
 

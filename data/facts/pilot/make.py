@@ -38,7 +38,7 @@ def fetch(name: str) -> Path:
 
 
 def numbers(values: np.ndarray) -> str:
-    """Write numbers as one text, each with the digits that give the same number again."""
+    """Write numbers as one text, with enough digits to read the same numbers again."""
     return " ".join(repr(float(value)) for value in values)
 
 

@@ -3,7 +3,7 @@
     python data/facts/query_by_example/make.py [--config FILE] [--output FOLDER]
 
 Without a config it makes every committed file of this folder, with the same bytes. With one, it
-makes the files of the config's collection, where the config's ``derived`` says. Upstream files come
+makes the files of the config's collection, in the config's folder ``derived``. Upstream files come
 from the folder that the config names, from the mirror (EQUIPOISE_MIRROR), or from their URLs.
 """
 
@@ -32,8 +32,8 @@ from equipoise_studies.query_by_example.data import (
 
 SCIDOCS_TASKS = ("coview", "coread", "cocite", "cite")
 FACETS = ("background", "method", "result")
-CITED_TOGETHER = 3  # how often papers of CISI are cited together, to be relevant to one another
-CITATION, CO_CITATION = 5, 6  # kinds of links in CACM; the README says how we know
+CITED_TOGETHER = 3  # papers of CISI that are cited together this often are relevant to each other
+CITATION, CO_CITATION = 5, 6  # kinds of links in CACM, as explained in the README
 RELEVANT, OTHERS = 5, 25  # candidates of a query, as in SciDocs
 
 Fetch = Callable[[str, str], Path]
@@ -111,7 +111,7 @@ def read_annotations(path: Path) -> pd.DataFrame:
 
 
 def load_csfcube(fetch: Fetch) -> Dataset:
-    """Load CSFCube: a task is a facet; each facet has two folds that exchange dev and test."""
+    """Load CSFCube; a task is a facet with two folds that swap dev and test."""
     rows, papers = [], []
     for facet in FACETS:
         path = fetch("csfcube", f"test-pid2anns-csfcube-{facet}.json")
@@ -195,7 +195,7 @@ def read_smart(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def load_links(fetch: Fetch, seed: int = 0) -> Dataset:
-    """Load CISI and CACM as three tasks. Papers without an abstract are left out.
+    """Load CISI and CACM as three tasks, without papers that have no abstract.
 
     A query is a paper with five relevant papers or more, of which five are drawn; 25 others are
     drawn from the papers without any link to it. A paper is in one fold with all of its tasks.
@@ -256,7 +256,7 @@ def draw_candidates(
 
 
 def load_scidocs(folder: Path, trained_on: float, seed: int) -> Dataset:
-    """Load the four tasks from the folder that SciDocs publishes; there is one fold.
+    """Load the four tasks, in one fold, from the folder that SciDocs publishes.
 
     A share of each task's validation queries, drawn by seed, is for training.
     """
@@ -350,7 +350,7 @@ def make(study: Study, output: Path) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Make what the options ask for."""
+    """Make the tables that the options name."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--config", help="a YAML file, or a name in data/studies/query_by_example")
     parser.add_argument("--output", type=Path, help="folder of the files")

@@ -1,4 +1,4 @@
-"""Make the derived data of chapter 4: ids, judgements and counts of terms, without any text.
+"""Make the derived data of chapter 4: ids, judgements and term counts, without texts.
 
 ``python make.py`` makes every file of this folder, with the same bytes. With ``--config FILE`` it
 makes them for the query sets of another config. Upstream files come from the cache, from the folder
@@ -65,7 +65,7 @@ fetched: dict[str, str] = {}  # sha256 of the upstream files used so far, by nam
 
 
 def fetch(item: str, path: str) -> Path:
-    """An upstream file, noted in `fetched`."""
+    """Fetch an upstream file, and add it to `fetched`."""
     file = registry.fetch(item, path)
     fetched[f"registry:{item}/{path}"] = project.sha256(file)
     return file
@@ -75,7 +75,7 @@ def fetch(item: str, path: str) -> Path:
 
 
 def gender_pairs() -> tuple[dict[str, str], dict[str, str]]:
-    """Counterparts of gendered words, and of first names, in lower case.
+    """Return the counterparts of gendered words and of first names, in lower case.
 
     Names of the long term list without a counterpart are paired in their order, so that each name
     is replaced by one of the other gender (thesis section 4.5 (iii)).
@@ -110,7 +110,7 @@ def gender_pairs() -> tuple[dict[str, str], dict[str, str]]:
 
 
 def read_tsv(path: Path) -> pd.DataFrame:
-    """Queries, an id, a tab and a text on each line: columns query, text."""
+    """Read queries, with an id, a tab and a text on each line: columns query, text."""
     options = {"sep": "\t", "header": None, "dtype": str, "keep_default_na": False}
     table = pd.read_csv(path, names=["query", "text"], quoting=csv.QUOTE_NONE, **options)
     if table["query"].duplicated().any() or table.eq("").any(axis=None):
@@ -119,7 +119,7 @@ def read_tsv(path: Path) -> pd.DataFrame:
 
 
 def annotated_queries() -> pd.DataFrame:
-    """Queries annotated for gender: columns query, text, kind."""
+    """Read queries annotated for gender: columns query, text, kind."""
     # the text, between the first and the last comma, may contain commas
     lines = fetch(*ANNOTATED).read_text(encoding="utf-8").rstrip("\n").split("\n")
     table = pd.Series(lines).str.extract(r"^([^,]*),(.*),([^,]*)$")
@@ -128,7 +128,7 @@ def annotated_queries() -> pd.DataFrame:
 
 
 def without_terms(queries: pd.DataFrame, terms: Iterable[str]) -> pd.DataFrame:
-    """The queries that contain none of the terms."""
+    """Select the queries that contain none of the terms."""
     texts = zip(queries["query"], queries["text"], strict=True)
     counts = count_terms(texts, terms, tokens="word").counts
     return queries[counts.sum(axis=1) == 0].reset_index(drop=True)
@@ -147,12 +147,12 @@ class Texts:
 
 
 def in_memory(ids: pd.Series, texts: pd.Series) -> Callable[[], Iterator[tuple[str, str]]]:
-    """Documents that memory holds."""
+    """Return a function that iterates over documents in memory."""
     return lambda: iter(zip(ids.tolist(), texts.tolist(), strict=True))
 
 
 def grepbiasir() -> Texts:
-    """Grep-BiasIR: bias-sensitive queries, documents in three wordings."""
+    """Read Grep-BiasIR: bias-sensitive queries, documents in three wordings."""
     entries = registry.entries()
     paths = entries.loc[entries["item"] == "grepbiasir", "path"]
     options = {"dtype": str, "keep_default_na": False}
@@ -169,7 +169,7 @@ def grepbiasir() -> Texts:
 
 
 def cocktail(name: str) -> Iterator[tuple[str, str]]:
-    """Passages of a set of Cocktail, as people wrote them."""
+    """Read the passages by people from a set of Cocktail."""
     with zipfile.ZipFile(fetch("cocktail", f"dataset/{name}.zip")) as archive:
         for line in archive.read("corpus/human.jsonl").decode().split("\n"):
             if line.strip():
@@ -179,7 +179,7 @@ def cocktail(name: str) -> Iterator[tuple[str, str]]:
 
 
 def nqoracle() -> Texts:
-    """Natural Questions that name no gendered term; gold passages, NFCorpus and NQ-UTD."""
+    """Read the Natural Questions without a gendered term, with gold and other passages."""
     rows = []
     path = fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz")
     lines = gzip.decompress(path.read_bytes()).decode().rstrip("\n").split("\n")
@@ -201,7 +201,7 @@ def nqoracle() -> Texts:
 
 
 def runs_with_texts() -> pd.DataFrame:
-    """Public runs with the texts of their passages: run, topic, query, document, text, ...."""
+    """Read public runs with their passages: run, topic, query, document, text, rank, score."""
     rows = []
     for run, folder in WITH_TEXTS.items():
         for year in YEARS:
@@ -215,7 +215,7 @@ def runs_with_texts() -> pd.DataFrame:
 
 
 def deep_learning(*, sensitive: bool) -> Texts:
-    """Queries of TREC Deep Learning, with the passages that four public runs found."""
+    """Read queries of TREC Deep Learning, with the passages that four public runs retrieved."""
     hits = runs_with_texts()
     if sensitive:
         queries = read_tsv(fetch(*SENSITIVE_DL))
@@ -242,7 +242,7 @@ READERS: dict[str, Callable[[], Texts]] = {
 
 
 def read_queries(query_set: QuerySet) -> pd.DataFrame:
-    """Queries of a config's own collection, or of a public query set of the thesis."""
+    """Read the queries of a config's own collection, or of a public set of the thesis."""
     if query_set.queries is not None:
         return read_tsv(query_set.queries)
     if query_set.collection == "msmarco-qs1":
@@ -255,7 +255,7 @@ def read_queries(query_set: QuerySet) -> pd.DataFrame:
 
 
 def read_texts(query_set: QuerySet) -> Texts:
-    """The collection of a query set with its texts."""
+    """Read the collection of a query set with its texts."""
     if query_set.documents is None and query_set.collection in READERS:
         return READERS[query_set.collection]()
     if query_set.documents is None or query_set.qrels is None:
@@ -271,7 +271,7 @@ def read_texts(query_set: QuerySet) -> Texts:
 
 
 def occurrences(term_counts: TermCounts, id_column: str) -> pd.DataFrame:
-    """Counts above zero: columns id_column, term, occurrences, in the order of ids and terms."""
+    """List counts above zero (id_column, term, occurrences), in the order of ids and terms."""
     entries = term_counts.counts.tocoo()
     table = pd.DataFrame(
         {
@@ -284,7 +284,7 @@ def occurrences(term_counts: TermCounts, id_column: str) -> pd.DataFrame:
 
 
 def counted(texts: Texts, terms: Iterable[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Lengths of documents, and occurrences of terms in them, for each tokenisation."""
+    """Count the terms and the length of each document under each tokenisation."""
     lengths, columns = {}, {}
     for tokens in ("word", "whitespace", "space"):
         counts = count_terms(texts.documents(), terms, tokens=tokens)
@@ -299,7 +299,7 @@ def counted(texts: Texts, terms: Iterable[str]) -> tuple[pd.DataFrame, pd.DataFr
 
 
 def public_runs(pool: set[str]) -> pd.DataFrame:
-    """The top 100 of every public run; ``text``: whether the passage is in the pool."""
+    """Read the top 100 of every public run; ``text``: whether the passage is in the pool."""
     runs = [runs_with_texts()]
     for name, folder in WITHOUT_TEXTS.items():
         for year in YEARS:

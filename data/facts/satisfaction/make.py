@@ -52,7 +52,7 @@ def locate(study: Study, name: str) -> Path:
 
 
 def read_dialogues(path: Path) -> pd.DataFrame:
-    """Read a file of item uss: speaker, text, act and ratings, with a blank line after a dialogue.
+    """Read a file of item uss, in which a blank line ends each dialogue.
 
     Every dialogue ends with a user row whose text is OVERALL. A user turn is rated before the user
     speaks, by what came so far. Columns are dialogue (from "0"), line (from 0 within it), speaker,
@@ -86,7 +86,7 @@ def read_dialogues(path: Path) -> pd.DataFrame:
 
 
 def read_classes(path: Path) -> pd.DataFrame:
-    """Read a file of item asap or use_relabel: exchanges, acts and class of one sample per line.
+    """Read a file of item asap or use_relabel, with one sample per line.
 
     Exchanges are a Python list of ``user|||system`` (``|||system`` again where it speaks twice).
     Columns are users and systems (tuples of utterances) and level: 0 dissatisfied, 1 neutral, 2
@@ -114,12 +114,12 @@ def read_classes(path: Path) -> pd.DataFrame:
 
 
 def letters(text: str) -> str:
-    """Return letters and digits: uss and asap differ in spaces and signs."""
+    """Keep only letters and digits, because uss and asap differ in spaces and signs."""
     return "".join(filter(str.isalnum, text.lower()))
 
 
 def parts_of(dialogues: pd.DataFrame, samples_by_part: Mapping[str, pd.DataFrame]) -> pd.Series:
-    """Find the part of each dialogue by the texts of the published parts; others are "train".
+    """Find the part of each dialogue from the published texts; the default is "train".
 
     Samples of asap contain the last turns of a dialogue: it belongs to a part if its last user
     utterances are those of a sample (thesis section 3.5.1).
@@ -142,7 +142,7 @@ def parts_of(dialogues: pd.DataFrame, samples_by_part: Mapping[str, pd.DataFrame
 
 
 def service_of(acts: Sequence[str], texts: Sequence[str], by_word: Mapping[str, str]) -> str:
-    """Return the service of the last turn that names one, by its act or by its last known word.
+    """Return the service of the last turn that names one, by its act or its last known word.
 
     An act such as Hotel-Inform names its service; acts of "general" and "Booking" do not.
     """
@@ -218,9 +218,9 @@ def read_collection(
 def nearest_donors(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
     """Find the donor of each sample that has one: columns sample, donor, similarity.
 
-    It is the sample of opposite label, from another dialogue of the same service whose last user
-    utterance has the same act, whose last user utterance is most similar (cosine of TF-IDF
-    weights); of several the first.
+    A donor has the opposite label. It comes from another dialogue of the same service, and its last
+    user utterance has the same act. Of these samples, the donor has the most similar last user
+    utterance (cosine of TF-IDF weights); the first one if several are equally similar.
     """
     words = TfidfVectorizer(token_pattern=r"\w+")  # noqa: S106 - no password
     donor_weights = words.fit_transform(donors["users"].str[-1])
@@ -246,7 +246,7 @@ def nearest_donors(samples: pd.DataFrame, donors: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_rated_turns(study: Study, limit: int | None) -> pd.DataFrame:
-    """Make the table of every rated row, with the facts about the context before it."""
+    """Make the table of every rated row, with data about the context before it."""
     tables = []
     for name in data.COLLECTIONS:
         dialogues, samples = read_collection(study, name, limit)
@@ -280,7 +280,7 @@ def make_swaps(study: Study, limit: int | None) -> pd.DataFrame:
 
 
 def make_relabelled() -> pd.DataFrame:
-    """Make the table of classes by people and a language model; a digest names a dialogue."""
+    """Make the table of classes by people and by a model; a digest names each dialogue."""
     tables = []
     for name, files in RATED_AGAIN.items():
         by_rater = []
@@ -300,7 +300,7 @@ def make_relabelled() -> pd.DataFrame:
 
 
 def annotated_items(samples: pd.DataFrame, written: pd.DataFrame) -> pd.DataFrame:
-    """Return the own and the written response of each context, as items for annotators.
+    """Return the original and the written response of each context, as items for annotators.
 
     ``samples`` have texts; ``written`` has the columns collection, sample and response. Besides the
     columns of the table there are context and response.
@@ -317,7 +317,7 @@ def annotated_items(samples: pd.DataFrame, written: pd.DataFrame) -> pd.DataFram
 
 
 def dialogue_text(users: Sequence[str], systems: Sequence[str]) -> str:
-    """Write exchanges as in thesis Figures 3.3, 3.6 and 3.7; empty utterances are left out."""
+    """Write exchanges as in thesis Figures 3.3, 3.6 and 3.7, without empty utterances."""
     lines = []
     for user, system in zip(users, systems, strict=True):
         lines += [f"USER: {user}" if user else "", f"SYSTEM: {system}" if system else ""]
@@ -325,7 +325,7 @@ def dialogue_text(users: Sequence[str], systems: Sequence[str]) -> str:
 
 
 def make_annotated_items(study: Study) -> pd.DataFrame:
-    """Make the table of what each item is that annotators were asked about."""
+    """Make the table of the items that annotators labelled."""
     written = data.written_responses(study)
     samples = pd.concat([read_collection(study, name)[1] for name in data.COLLECTIONS])
     return annotated_items(samples, written).drop(columns=["context", "response"])

@@ -45,7 +45,7 @@ FORMS = {
 
 
 def stable_generator(seed: int, *words: str) -> np.random.Generator:
-    """Random numbers that depend on a seed and words only, not on earlier calls."""
+    """Create a random generator that depends only on a seed and words, not on earlier calls."""
     digest = hashlib.sha256("\x1f".join([str(seed), *words]).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
@@ -98,7 +98,7 @@ def nq_utd(questions: Questions) -> None:
 
 
 def entries_of(path: Path, question: str) -> list[dict[str, Any]]:
-    """The questions of a file: JSON Lines, a list, or one object of questions or of columns."""
+    """Read the questions of a file: JSON Lines, a list, or an object of questions or columns."""
     text = path.read_text(encoding="utf-8")
     try:
         content = json.loads(text)
@@ -116,7 +116,7 @@ def entries_of(path: Path, question: str) -> list[dict[str, Any]]:
 
 
 def listed_questions(benchmark: data.Benchmark, depth: int) -> Questions:
-    """Questions of your own files, of each retriever those with one relevant passage in the top k.
+    """Read your own questions; each has one relevant passage in the top k of the retriever.
 
     thesis, section 5.3.3: "queries that have only one relevant document containing the
     ground-truth answer in their top-k retrieved list".
@@ -153,7 +153,7 @@ def listed_questions(benchmark: data.Benchmark, depth: int) -> Questions:
 
 
 def drawn_questions(study: data.Study, name: str, sample: data.Sample) -> Questions:
-    """The questions of a sample; passages of NQ and NQ-UTD are those of the committed inputs."""
+    """Return the questions of a sample; NQ and NQ-UTD use the passages of committed inputs."""
     benchmark = study.benchmarks[name]
     if benchmark.files:
         questions = listed_questions(benchmark, max(study.documents, *study.cut_offs, 0))
@@ -174,7 +174,7 @@ def drawn_questions(study: data.Study, name: str, sample: data.Sample) -> Questi
 
 
 def usable(study: data.Study, questions: Questions, checked: bool) -> list[str]:
-    """Questions whose passages all have a twin, in the order drawn.
+    """Select the questions whose passages all have a twin, in the order drawn.
 
     If ``checked``, the relevant twin must contain the gold answer where the passage does, and no
     other twin may contain it. The thesis had two people check this (appendix 5.A).
@@ -228,7 +228,7 @@ class Asking:
         self.usable = usable(study, questions, sample.checked)
 
     def label(self, cell: data.Cell, mode: str, author: str, *words: str) -> str | None:
-        """The label of a passage; the same words draw the same one of several."""
+        """Return the label of a passage; the same words always draw the same label."""
         labels = self.labels[cell.labels]
         # The first group is the one in the place of people, such as women of women and men.
         group = list(labels.groups)[("Human", "LLM").index(author)]
@@ -242,7 +242,7 @@ class Asking:
     def prompt(
         self, cell: data.Cell, question: str, shown: Sequence[str], relevant: str
     ) -> prompts.Messages:
-        """The prompt of a question in a cell."""
+        """Return the prompt of a question in a cell."""
         modes = mode_parts(cell.mode)
         passages = []
         for document in shown:
@@ -265,7 +265,7 @@ class Asking:
         )
 
     def tasks(self, cell: data.Cell, number: int) -> Iterator[Task]:
-        """The answers of a cell to so many questions."""
+        """List the answers of a cell to the first questions."""
         drawn = list(self.questions.ranked[cell.retriever])
         if self.sample.twins:
             drawn = self.usable
@@ -294,7 +294,7 @@ class Asking:
 
 @contextmanager
 def opened(model: data.Model, folder: Path | None) -> Iterator[tuple[Any, str]]:
-    """A client of the model's endpoint, and the program; weights are served on this machine."""
+    """Open a client for the model's endpoint; weights are served on this machine."""
     import openai
 
     url, key = model.url, "none"
@@ -323,7 +323,7 @@ def opened(model: data.Model, folder: Path | None) -> Iterator[tuple[Any, str]]:
 def citation_probabilities(
     text: str, tokens: Sequence[Any], documents: int
 ) -> list[dict[str, Any]]:
-    """Probability with which a model wrote each citation number (thesis, Eq. 5.4).
+    """Return the probability of each citation number that a model wrote (thesis, Eq. 5.4).
 
     A number of several tokens has the product of theirs. The probability is None where the server
     returned none.
@@ -352,7 +352,7 @@ def record(
     sampling: dict[str, Any],
     folder: Path | None,
 ) -> None:
-    """Append a model's outputs of the tasks that a file does not contain yet."""
+    """Append the model outputs that a file does not contain yet."""
     model = study.models[model_name]
     path.parent.mkdir(parents=True, exist_ok=True)
     content = path.read_bytes() if path.is_file() else b""
@@ -412,7 +412,7 @@ def record(
 
 
 def known(study: data.Study, output: Path, name: str) -> Path:
-    """A file of the output; where it is missing, that of the config's own folder."""
+    """Return the path of an output file, or of the config's file if the output has none."""
     own = study.outputs / name
     return own if own.is_file() and not (output / name).is_file() else output / name
 
@@ -420,7 +420,7 @@ def known(study: data.Study, output: Path, name: str) -> Path:
 def paraphrase_tasks(
     study: data.Study, name: str, sample: data.Sample, questions: Questions
 ) -> list[Task]:
-    """A paraphrase of each passage of the first questions, found by the usual retriever."""
+    """List the paraphrases to record: each passage of the first questions."""
     wording = prompts.read_prompts(study)
     ranked = next(iter(questions.ranked.values()))
     documents: dict[str, None] = {}
@@ -435,7 +435,7 @@ def paraphrase_tasks(
 
 
 def answer_tasks(study: data.Study, asked: data.Record, asking: dict[str, Asking]) -> list[Task]:
-    """The answers of a record, question after question, so that a stopped run has whole ones."""
+    """List the answers of a record by question, so a stopped run has complete questions."""
     tasks = []
     for name, experiments in asked.experiments.items():
         tasks_by_cell = []
@@ -455,7 +455,7 @@ def answer_tasks(study: data.Study, asked: data.Record, asking: dict[str, Asking
 @click.option("--limit", type=int, help="Outputs per file, to try a config.")
 @click.option("--output", type=click.Path(path_type=Path), help="Folder [that of the config].")
 def main(config: str, models: Path | None, limit: int | None, output: Path | None) -> None:
-    """Record what a config asks and a folder does not contain yet."""
+    """Record the outputs that a config names and a folder does not contain yet."""
     study = data.read_study(config)
     output = output or study.outputs
     common = {"top_p": 1.0, "seed": study.seed}

@@ -99,9 +99,10 @@ def noun_phrases(utterances: pd.DataFrame) -> Iterator[dict]:
 
 
 def prompts(utterances: pd.DataFrame) -> Iterator[dict]:
-    """Ask for each utterance but the first after each other one, pairs of valid neighbours first.
+    """Yield prompts for each utterance but the first after each other one.
 
-    Their order is random, so a part of them is a random sample.
+    Neighbours in valid permutations come first. Within both groups the order is random, so the
+    first prompts of a group are a random sample.
     """
     structures = class_structures(utterances)
     pairs = []
@@ -125,7 +126,7 @@ def prompts(utterances: pd.DataFrame) -> Iterator[dict]:
 
 
 def rewrites(asked: list[dict], weights: Path) -> Iterator[dict]:
-    """Have the language model rewrite an utterance for each prompt."""
+    """Let the language model rewrite an utterance for each prompt."""
     import xllamacpp
 
     settings = xllamacpp.CommonParams()
@@ -163,7 +164,7 @@ def lines_of(path: Path, settings: dict) -> list[dict]:
 
 
 def write(path: Path, lines: Iterator[dict] | list[dict]) -> None:
-    """Append lines as they come."""
+    """Append each line as soon as it is available."""
     with path.open("a", encoding="utf-8") as file:
         for line in lines:
             file.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")

@@ -1,4 +1,4 @@
-"""The rankers of chapter 2 that learn: TILDE, TILDEv2, a cross-encoder, and SPLADE zero-shot.
+"""Trainable rankers of chapter 2: TILDE, TILDEv2, a cross-encoder, SPLADE zero-shot.
 
 Documents and queries are token ids, without special tokens. ``forward`` returns the loss of a batch
 of queries, their documents, and a negative each, as `transformers.Trainer` needs it.
@@ -70,7 +70,7 @@ class Ranker(torch.nn.Module):
         return [np.asarray(text.ids[: limit or None], dtype=np.int64) for text in encoded]
 
     def asked(self, texts: Sequence[Ids]) -> list[Ids]:
-        """Remove tokens that the authors' program does not ask for."""
+        """Remove tokens that the authors' program removes from queries."""
         return [text[~np.isin(text, self.unasked)] for text in texts]
 
     def states(
@@ -137,7 +137,7 @@ class Tilde(Ranker):
     """TILDE: a document's [CLS] gives every token of the vocabulary a probability (Eq. 2.1)."""
 
     def logits(self, texts: Sequence[Ids], marker: int) -> torch.Tensor:
-        """Read texts; the head reads [CLS], or the authors' marker, or the mean of the tokens."""
+        """Encode texts; the head reads [CLS], the authors' marker, or the mean of the tokens."""
         is_authors = self.system.input == "authors"
         states, tokens = self.states(texts, marker=marker if is_authors else None)
         if self.system.encoder == "trained":
@@ -184,7 +184,7 @@ class Tilde(Ranker):
 
     @torch.inference_mode()
     def prepare(self, texts: Sequence[Ids]) -> None:
-        """Shift the head's bias until each token is on average as likely as it is common.
+        """Shift the head's bias until the mean probability of each token equals its frequency.
 
         A checkpoint without a head gets the identity, scaled, in place of its transformation.
         """
@@ -285,7 +285,7 @@ class CrossEncoder(TildeV2):
     """A cross-encoder: [CLS] of query and document together gives the score (Eq. 2.4)."""
 
     def relevance(self, queries: Sequence[Ids], documents: Sequence[Ids]) -> torch.Tensor:
-        """Score pairs that fit a BERT."""
+        """Score pairs that fit into a BERT."""
         states, _ = self.states(queries, documents)
         return self.projection(states[:, 0]).squeeze(-1)
 
@@ -298,7 +298,7 @@ class CrossEncoder(TildeV2):
 
     @torch.inference_mode()
     def scores(self, queries: Sequence[Ids], documents: Sequence[Ids]) -> NDArray[np.float64]:
-        """Score pairs; both texts are cut, so that a BERT's 512 places contain them."""
+        """Score pairs, with both texts cut so that they fit into 512 tokens."""
         limit = min(self.system.length, 254)
         scores = np.empty(len(queries))
         for rows in batches(documents):
@@ -311,7 +311,7 @@ KINDS = {"tilde": Tilde, "splade": Splade, "tildev2": TildeV2, "cross-encoder": 
 
 
 def distinct(texts: Sequence[Ids]) -> tuple[list[Ids], list[int]]:
-    """Return texts without repetitions, and the place of each text among them."""
+    """Return distinct texts, and the position of each text among them."""
     place_of: dict[bytes, int] = {}
     unique, places = [], []
     for text in texts:
@@ -331,7 +331,7 @@ def batches(texts: Sequence[Ids]) -> Iterator[NDArray[np.intp]]:
 
 
 def unasked_tokens(vocabulary: dict[str, int]) -> Ids:
-    """Return the tokens that the authors' TILDE asks no text for.
+    """Return the tokens that the authors' TILDE removes from queries.
 
     These are stop words, symbols (tokens with other signs than Latin letters, digits, ``_`` and
     ``-``), and the plural's s.

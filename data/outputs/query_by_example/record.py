@@ -1,4 +1,4 @@
-"""Record the scores of the rankers of chapter 2, each trained as its config says.
+"""Record the scores of the rankers of chapter 2, each trained as in its config.
 
     python data/outputs/query_by_example/record.py --config FILE --models FOLDER [--output FOLDER]
 
@@ -52,7 +52,7 @@ HARD = 20  # papers that BM25 ranks highest, from which a negative is drawn
 
 
 class Part(NamedTuple):
-    """Queries (``task, query``) that one model learns from, and those that it scores."""
+    """Queries (``task, query``) that one model learns from, and queries that it scores."""
 
     name: str
     trained: pd.DataFrame
@@ -61,7 +61,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """What a recording works with; ``dataset`` is what make.py loads."""
+    """The inputs of a recording; ``dataset`` is the result of ``load`` in make.py."""
 
     study: Study
     dataset: Any
@@ -70,7 +70,7 @@ class Run:
     limit: int | None
 
     def parts(self, system: System, seed: int) -> list[Part]:
-        """Divide the queries, so that none is scored by a model that learned from it.
+        """Divide the queries, so that no model scores a query that it learned from.
 
         Where no queries are set apart for training, the query papers are cut into halves, and each
         half is scored by the model trained on the other.
@@ -95,7 +95,7 @@ class Run:
         return [Part("half1", halves[1], halves[0]), Part("half2", halves[0], halves[1])]
 
     def trained(self, name: str, seed: int, part: Part) -> tuple[Ranker, dict[str, Any]]:
-        """Train a ranker on a part, or load what was trained before, with what was measured."""
+        """Train a ranker on a part, or load a trained one, with its measurements."""
         system = self.study.systems[name]
         transformers.set_seed(seed)
         torch.set_num_threads(self.study.threads)
@@ -141,7 +141,7 @@ class Run:
             ]
         judged = self.dataset.judgements.merge(part.trained)
         if not self.study.collection.trained_on:
-            # A link goes both ways: no pair that is scored is learned from the other way round.
+            # A link goes both ways: no scored pair may be a training pair in the other direction.
             scored = self.dataset.judgements.merge(part.scored)
             swapped = pd.MultiIndex.from_frame(scored[["document", "query"]])
             judged = judged[~pd.MultiIndex.from_frame(judged[["query", "document"]]).isin(swapped)]
@@ -170,7 +170,7 @@ class Run:
     def documents(
         self, ranker: Ranker, name: str, seed: int, part: Part, names: Sequence[str], limit: int
     ) -> tuple[list[Ids], float | None]:
-        """Return the token ids of papers, expanded where the system is, and the mean of new terms.
+        """Return the token ids of papers, expanded if configured, and the mean of new terms.
 
         New are those of the most likely terms by another TILDE, trained on the same queries, that
         the document does not contain.
@@ -267,7 +267,7 @@ def descend(
 
 
 def training_papers(dataset: Any) -> pd.DataFrame:
-    """Return papers to learn from without judgements: no query, and none with a query's title.
+    """Return training papers without judgements: no query, none with the title of a query.
 
     15% of them are held out (thesis section 2.3.1).
     """
@@ -281,7 +281,7 @@ def training_papers(dataset: Any) -> pd.DataFrame:
 
 
 def hard_negatives(titles: pd.Series, abstracts: pd.Series, rng: np.random.Generator) -> Ids:
-    """Draw, for each paper, another of those whose abstracts BM25 ranks highest for its title."""
+    """Draw a hard negative per paper: an abstract that BM25 ranks high for its title."""
     import bm25s  # only this needs it
 
     analyse = systems.ANALYSERS["STM2"]
@@ -378,7 +378,7 @@ def word_piece_scores(run: Run, name: str, pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 class Record:
-    """The files of a record: what is there is read, and written again after each ranker."""
+    """The files of a record; they are read first, and rewritten after each ranker."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.folder = run, run.output
@@ -424,7 +424,7 @@ class Record:
         part.replace(self.folder / name)
 
     def complete(self) -> None:
-        """Record what is missing."""
+        """Record all missing scores."""
         study = self.run.study
         for name in study.word_pieces:
             if f"LM {name}" not in self.scores:
@@ -448,7 +448,7 @@ class Record:
 
 
 def main() -> None:
-    """Record what the options ask for."""
+    """Record the scores that the options name."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument(
         "--config", default="replica", help="a YAML file, or a name in data/studies"

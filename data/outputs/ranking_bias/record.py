@@ -1,10 +1,10 @@
 """Record the rankings of chapter 4, of collections and of their counterfactuals.
 
-``python record.py --models FOLDER`` adds to the files of this folder what the config names and they
-do not contain: for each collection ``NAME_runs.tsv.gz``, ``NAME_substitution.tsv`` and
-``NAME_settings.json``. Texts, trained models and queries for other programs are kept in ``work``
-below the output, which is not committed. A run that was stopped continues there: documents are
-substituted 10,000 at a time, and each ranker is recorded when it has ranked both collections.
+``python record.py --models FOLDER`` adds the missing rankings of the config to this folder. Each
+collection has the files ``NAME_runs.tsv.gz``, ``NAME_substitution.tsv`` and ``NAME_settings.json``.
+Texts, trained models and queries for other programs are kept in ``work`` below the output, which is
+not committed. A stopped run continues there: documents are substituted 10,000 at a time, and each
+ranker is recorded when it has ranked both collections.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ represented_documents: dict[tuple[str, ...], Any] = {}
 
 
 def match_case(text: str, like: str) -> str:
-    """Write a lower-case term in the capitals of another: all, the first of each part, or none."""
+    """Copy the case of another term: all capitals, capital first letters, or none."""
     letters = [letter for letter in like if letter.isalpha()]  # the point of "Mr." has no case
     if not letters or not letters[0].isupper():
         return text
@@ -74,7 +74,7 @@ def match_case(text: str, like: str) -> str:
 
 
 def counterpart(token: Any, words: dict[str, str], names: dict[str, str]) -> tuple[str, str]:
-    """Counterpart of a token of spaCy in lower case, or the reason why there is none.
+    """Return the counterpart of a spaCy token, or the reason why it has none.
 
     Maudslay et al. (2019), "It's All in the Name": "her" by part of speech, and names only within
     the name of a person. The reason is "not a name" for a word that would be one elsewhere.
@@ -96,7 +96,7 @@ def counterpart(token: Any, words: dict[str, str], names: dict[str, str]) -> tup
 
 
 def parsed(language: Any, texts: list[str], names: dict[str, str], processes: int) -> Iterator[Any]:
-    """Parse texts; one without a word that needs its grammar is only split into tokens."""
+    """Parse texts; only tokenise texts without a word that needs its grammar."""
 
     def needs_grammar(text: str) -> bool:
         for word in re.findall(r"\w+", text):
@@ -115,7 +115,7 @@ def parsed(language: Any, texts: list[str], names: dict[str, str], processes: in
 def substitute(
     tokens: Iterable[Any], words: dict[str, str], names: dict[str, str], watched: set[str]
 ) -> tuple[str, list[tuple[str, str, str]]]:
-    """Replace each gendered term of a text; returns the text and the outcome of each term.
+    """Replace each gendered term of a text; return the text and the outcome of each term.
 
     ``watched``: terms that are reported where they have no counterpart.
     """
@@ -135,7 +135,7 @@ def substitute(
 def substitute_documents(
     documents: Iterator[tuple[str, str]], path: Path, watched: set[str], processes: int
 ) -> None:
-    """Append the counterfactual of each document that a file does not contain, as JSON Lines."""
+    """Append the missing counterfactuals of documents to a file, as JSON Lines."""
     import spacy
 
     words, names = make.gender_pairs()
@@ -179,7 +179,7 @@ def substitute_documents(
 
 
 def summarise(path: Path, collection: Path) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Outcomes of each term, most frequent first, and counts of the documents.
+    """Return the outcomes of each term, most frequent first, and counts of the documents.
 
     ``collection``: where the counterfactual is written in the form that Pyserini indexes.
     """
@@ -203,7 +203,7 @@ def summarise(path: Path, collection: Path) -> tuple[pd.DataFrame, dict[str, int
 
 
 def bm25(queries: list[str], documents: list[str]) -> Floats:
-    """BM25 over Lucene's English terms, k1 0.9, b 0.4; -inf where no term is shared."""
+    """Score by BM25 on Lucene's English terms (k1 0.9, b 0.4); -inf without shared terms."""
     import bm25s
     import Stemmer
 
@@ -219,7 +219,7 @@ def bm25(queries: list[str], documents: list[str]) -> Floats:
 
 
 def load(folder: Path, ranker: Ranker, *, precision: str) -> tuple[Any, Any]:
-    """Load a network with its tokeniser from a local folder; no pickle is opened."""
+    """Load a network with its tokeniser from a local folder, without pickle files."""
     import torch
     import transformers
 
@@ -261,7 +261,7 @@ def represented(ranker: Ranker, folder: Path, texts: list[str]) -> Any:
 
 
 def relevance(network: Any, coded: Any) -> Any:
-    """Scores of pairs in one text each: 20 times the cosine of the query's and document's means."""
+    """Score pairs encoded as one text: 20 times the cosine of the means of both parts."""
     import torch
 
     states = network(**coded).last_hidden_state.float()
@@ -275,7 +275,7 @@ def relevance(network: Any, coded: Any) -> Any:
 
 
 def coded_pairs(tokenizer: Any, ranker: Ranker, queries: list[str], documents: list[str]) -> Any:
-    """Tokens of pairs; of one that is too long the document is cut."""
+    """Encode pairs; cut the document of a pair that is too long."""
     return tokenizer(
         queries,
         documents,
@@ -288,7 +288,7 @@ def coded_pairs(tokenizer: Any, ranker: Ranker, queries: list[str], documents: l
 
 
 def halves(queries: int, seed: int) -> Integers:
-    """The half, 0 or 1, of each query."""
+    """Assign each query to half 0 or 1."""
     return np.argsort(np.random.default_rng(seed).permutation(queries)) % 2
 
 
@@ -338,7 +338,7 @@ def train(
 
 
 class Recorder:
-    """Records one query set of a study."""
+    """Recorder of one query set of a study."""
 
     def __init__(self, study: Study, label: str, options: argparse.Namespace) -> None:
         self.study, self.label, self.options = study, label, options
@@ -403,13 +403,13 @@ class Recorder:
     # --- the file of rankings
 
     def recorded(self) -> pd.DataFrame:
-        """The rankings that are recorded."""
+        """Read the recorded rankings."""
         if (self.output / f"{self.query_set.collection}_runs.tsv.gz").is_file():
             return read_recorded(self.output, self.query_set.collection)
         return pd.DataFrame(columns=["world", "run", "topic", "document", "rank", "score"])
 
     def add(self, runs: list[pd.DataFrame]) -> None:
-        """Add rankings to the file, which is replaced as a whole."""
+        """Add rankings to the file, and replace the file as a whole."""
         table = pd.concat([part for part in (self.recorded(), *runs) if len(part)])
         table = table[["world", "run", "topic", "document", "rank", "score"]]
         lines = table.to_csv(sep="\t", index=False, lineterminator="\n", float_format="%.6g")
@@ -421,11 +421,11 @@ class Recorder:
     # --- rankings that other programs made
 
     def run_file(self, ranker: Ranker, world: str) -> Path:
-        """Path of a run file."""
+        """Return the path of a run file."""
         return Path(str(ranker.runs).replace("{world}", world).replace("{queries}", self.label))
 
     def read_run_files(self, key: str, ranker: Ranker, queries: pd.DataFrame) -> list[pd.DataFrame]:
-        """The top of each run file; nothing where one is missing, which is reported."""
+        """Read the top of each run file; report a missing file and return an empty list."""
         runs = []
         for world in ranker.worlds:
             path = self.run_file(ranker, world)
@@ -438,7 +438,7 @@ class Recorder:
         return runs if len(runs) == len(ranker.worlds) else []
 
     def recipe(self, ranker: Ranker, world: str) -> str:
-        """How to make a run file, with the paths of this machine."""
+        """Return the command that makes a run file, with the paths of this machine."""
         folder = self.substituted.parent
         is_original = world == "original"
         index = ranker.index if is_original else str(folder / "index")
@@ -462,7 +462,7 @@ class Recorder:
     # --- rankings made here
 
     def rank(self, key: str, ranker: Ranker, queries: pd.DataFrame) -> list[pd.DataFrame]:
-        """The top documents of each query, in both collections."""
+        """Return the top documents of each query, in both collections."""
         ids, originals = map(list, zip(*self.texts.documents(), strict=True))
         with self.substituted.open(encoding="utf-8") as file:
             texts = {WORLDS[0]: originals, WORLDS[1]: [json.loads(x)["contents"] for x in file]}
@@ -491,7 +491,7 @@ class Recorder:
     def re_ranked(
         self, key: str, ranker: Ranker, queries: pd.DataFrame, documents: list[str]
     ) -> Floats:
-        """Scores of BM25's top documents by the model that was not trained on the query."""
+        """Score BM25's top documents by the model that was not trained on the query."""
         import torch
 
         if ranker.training is None:
@@ -518,7 +518,7 @@ class Recorder:
         return scores
 
     def trained(self, key: str, ranker: Ranker, training: Training) -> list[Path]:
-        """The models of a cross-encoder, each trained on a half of its query set."""
+        """Return the models of a cross-encoder, each trained on one half of its query set."""
         texts = make.read_texts(self.study.query_sets[training.queries])
         queries = texts.queries.head(self.options.limit)
         folders = [self.work / f"{key}-{len(queries)}-half-{half + 1}" for half in (0, 1)]
@@ -547,7 +547,7 @@ class Recorder:
 
 
 def best(scores: Floats, queries: list[str], ids: list[str], depth: int) -> pd.DataFrame:
-    """The top documents of each query, and those tied with the last; ties by id, ascending."""
+    """Return the top documents of each query, and ties with the last; ties by ascending id."""
     names = np.array(ids, dtype=object)
     by_id = np.argsort(names.astype(str), kind="stable")
     order = by_id[np.argsort(-scores[:, by_id], axis=1, kind="stable")]
@@ -565,7 +565,7 @@ def best(scores: Floats, queries: list[str], ids: list[str], depth: int) -> pd.D
 
 
 def main() -> None:
-    """Record what a config names."""
+    """Record the rankings that a config names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", default="replica", help="YAML file [replica]")
     parser.add_argument("--limit", type=int, help="first queries of each query set [all]")

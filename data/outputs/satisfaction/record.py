@@ -1,12 +1,12 @@
-"""Record what estimators of user satisfaction predict, with own and other last responses.
+"""Record predictions of user satisfaction, with original and other last responses.
 
     python data/outputs/satisfaction/record.py [--config FILE] [--limit N] [--models FOLDER]
                                                [--output FOLDER]
 
 A language model writes last responses, annotators label them in CSV files, and estimators label
-the dialogues. What a file already contains is not recorded again, so a run that was stopped can be
-started again. `--limit` takes the first N samples of each kind, for a trial; `--models` is the
-folder of checkpoints; `--output` is by default the folder `outputs` of the config. It needs the
+the dialogues. The script skips recorded samples, so the same command continues a stopped run.
+`--limit` takes the first N samples of each kind, for a trial; `--models` is the folder of
+checkpoints; `--output` is by default the folder `outputs` of the config. The script needs the
 packages of the extra `models`, and the derived data of make.py.
 """
 
@@ -52,7 +52,7 @@ INSTRUCTION = (
 
 
 def recorded(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Read the rows of a file; one that a stopped run left incomplete is removed."""
+    """Read the rows of a file; remove an incomplete row of a stopped run."""
     if not path.is_file():
         return pd.DataFrame(columns=columns, dtype=str)
     text = path.read_text(encoding="utf-8")
@@ -72,14 +72,14 @@ def append(path: Path, rows: pd.DataFrame) -> None:
 
 
 class LanguageModel:
-    """A language model on this machine or served in the OpenAI format; no sampling."""
+    """A language model on this machine or at an OpenAI endpoint, without sampling."""
 
     def __init__(self, model: Model, folder: Path) -> None:
         self.name = model.model
         self.client = None
         if model.endpoint:
             key = os.environ[model.key_variable] if model.key_variable else "none"
-            # A limited rate is waited for; the client doubles its pauses.
+            # If the endpoint limits the rate, the client waits, twice as long each time.
             self.client = openai.OpenAI(
                 base_url=model.endpoint, api_key=key, max_retries=20, timeout=120
             )
@@ -135,15 +135,15 @@ class LanguageModel:
 
 
 def filled(prompt: str, dialogue: str, examples: Sequence[str] = ()) -> str:
-    """Fill a prompt's places for a dialogue and for example dialogues."""
+    """Fill in the placeholders of a prompt for a dialogue and for example dialogues."""
     texts = {"{Input Dialogue}": dialogue}
     texts |= {f"{{Example Dialogue {place}}}": text for place, text in enumerate(examples, 1)}
-    # All at once, so that braces in a dialogue are not taken for a place.
+    # All at once, so that braces in a dialogue are not mistaken for a placeholder.
     return re.sub(r"\{[\w ]+\}", lambda place: texts.get(place[0], place[0]), prompt)
 
 
 def label_probability(answer: Sequence[tuple[str, float]]) -> float:
-    """Return the probability of dissatisfaction of an answer, NaN where it contains no label.
+    """Return the probability of dissatisfaction of an answer; NaN without a label.
 
     It is 1/2 + p/2 for Dissatisfied and 1/2 - p/2 for Satisfied, with the probability p of the
     token at which the label begins.
@@ -164,14 +164,14 @@ def label_probability(answer: Sequence[tuple[str, float]]) -> float:
 
 
 def write_responses(study: Study, samples: pd.DataFrame, models: Path, limit: int | None) -> None:
-    """Have the writer write a last response of opposite outcome for test samples."""
+    """Let the writer write last responses of opposite outcome for test samples."""
     writer = study.writer
     path = study.outputs / "written.csv"
     prompt = study.prompt(writer.prompt)
     test = data.estimated(samples, "test")
     waiting = []
     for _, rows in test.groupby("collection", sort=False):
-        # Shuffled, and the two labels by turns as long as there are both.
+        # Shuffled; the two labels alternate while both remain.
         order = np.random.default_rng(SEED).permutation(len(rows))
         shuffled = rows.iloc[order]
         place = shuffled.groupby("dissatisfied").cumcount()
@@ -208,7 +208,7 @@ def ask_annotators(study: Study, items: pd.DataFrame) -> bool:
         for name, rows in asked_items.groupby("collection"):
             path = study.outputs / "annotations" / f"{name}-{annotator}.csv"
             known = recorded(path, ["item"])
-            # Responses are a model's: a spreadsheet must not take one for a formula.
+            # Responses come from a model: a spreadsheet must not read one as a formula.
             questions = rows[["item", "context", "response"]].map(harmless)
             questions = questions.assign(question=INSTRUCTION, satisfied="", coherent="")
             questions = questions[~questions["item"].isin(known["item"])]
@@ -241,7 +241,7 @@ def other_responses(study: Study, samples: pd.DataFrame, items: pd.DataFrame) ->
 
 
 class RatingClassifier(torch.nn.Module):
-    """BERT with a layer that reads the five ratings, as the program of item uss has it.
+    """BERT with a layer for the five ratings, as in the program of item uss.
 
     It reads the last two layers: the state of [CLS], and the sum of all states divided by the root
     of their number.
@@ -267,7 +267,7 @@ class RatingClassifier(torch.nn.Module):
 
 
 def dialogue_tokens(tokenizer, row, estimator: Estimator) -> list[int]:
-    """Return [CLS] and the last tokens of a dialogue, some of each utterance at most.
+    """Return [CLS] and the last tokens of a dialogue, with a limit per utterance.
 
     An utterance ends with [SEP], unless it is cut.
     """
@@ -290,8 +290,8 @@ def predict_by_encoder(
 ) -> np.ndarray:
     """Fine-tune an encoder, and return the probability of dissatisfaction of samples.
 
-    With the program of item uss it learns the five ratings, at a constant rate, and the epoch with
-    the highest macro recall on the validation part counts; else it learns the two labels.
+    With the program of item uss it learns the five ratings at a constant rate, and the epoch with
+    the highest macro recall on the validation set is used. Otherwise it learns the two labels.
     """
     training, folder = estimator.training, models / estimator.model
     is_uss = training.program == "uss"
@@ -389,7 +389,7 @@ def exchange_vectors(features, samples: pd.DataFrame) -> tuple[torch.Tensor, tor
     texts, place = np.unique(exchange_texts(samples), return_inverse=True)
     vectors = features.transform(texts)[place]
     vectors = np.column_stack([vectors, np.ones(len(vectors))])
-    # The last exchange of every dialogue is at the last place.
+    # The last exchange of every dialogue is at the last position.
     mask = np.arange(lengths.max()) >= lengths.max() - lengths[:, np.newaxis]
     padded = np.zeros((*mask.shape, vectors.shape[1]))
     padded[mask] = vectors
@@ -444,7 +444,7 @@ def without(samples: pd.DataFrame, known: pd.DataFrame, keys: Sequence[str]) -> 
 
 
 def drawn_dialogues(samples: pd.DataFrame, most: int) -> pd.DataFrame:
-    """Return the samples of a number of dialogues, drawn by the seed; of all where it is 0."""
+    """Return the samples of a number of randomly drawn dialogues; 0: of all."""
     ids = samples["sample"].str.split(":")
     dialogues, lines = ids.str[0].astype(int), ids.str[1].astype(int)
     drawn = np.random.default_rng(SEED).permutation(np.sort(dialogues.unique()))
@@ -455,7 +455,7 @@ def drawn_dialogues(samples: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def example_dialogues(train: pd.DataFrame) -> list[str]:
-    """Return a satisfied and a dissatisfied training sample of three exchanges, drawn by the seed.
+    """Draw a satisfied and a dissatisfied training sample of three exchanges.
 
     The thesis shows one of each, and does not state which.
     """
@@ -477,7 +477,7 @@ def label(
     models: Path,
     limit: int | None,
 ) -> None:
-    """Have an estimator label the test and validation samples, in every setup."""
+    """Let an estimator label the test and validation samples, in every setup."""
     estimator = study.estimators[system]
     path = study.outputs / f"{system}.csv"
     other = worlds[worlds["world"] == study.world]
@@ -490,7 +490,7 @@ def label(
         settings_path.parent.mkdir(parents=True, exist_ok=True)
         settings_path.write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n")
     elif json.loads(settings_path.read_text())["turned"] != turned:
-        raise ValueError(f"{path.name} is about other responses: remove it and its settings")
+        raise ValueError(f"{path}: has predictions for other responses; remove it and its settings")
 
     language_model = None
     for name in data.COLLECTIONS:
@@ -536,7 +536,7 @@ def label(
 
 
 def main() -> None:
-    """Write, ask, and label."""
+    """Write responses, ask annotators, and label samples."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", default="replica")
     parser.add_argument("--limit", type=int)

@@ -1,4 +1,4 @@
-"""Readers of files that only commands need: exports, chats, logs of answers."""
+"""Readers of file formats that only commands need: exports, chats, answer logs."""
 
 from __future__ import annotations
 

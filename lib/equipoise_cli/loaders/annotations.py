@@ -1,13 +1,18 @@
 """Nuggets from annotation tools: JSON of Label Studio, JSON Lines of doccano.
 
 A task is a conversation. Its data (doccano: ``meta``) may name ``run`` and ``topic``. In its text,
-turns begin with a line ``### U1`` or ``### S1``, or with ``User:`` and ``Assistant:``; these marks
-are not counted as words. Label Studio's dialogues (a list of ``author`` and ``text``) are read too.
+turns begin with a line ``### U1`` or ``### S1``, or with ``User:`` and ``Assistant:``. These marks
+are not counted as words. Dialogues of Label Studio (a list of ``author`` and ``text``) are read
+too.
 
-A label is a level (``L2``), a group (``large``, where one attribute set has it, or ``SIZE=large``),
-an entity (``entity=Tenet``), or several of them separated by bars (``L2|large``). Labels of the
-same span belong to one nugget; several groups of a set have equal shares. A table ``label, level,
-entity`` and attribute sets explains other labels.
+A label is one of these, or several of them separated by bars (``L2|large``):
+
+- a level (``L2``)
+- a group (``SIZE=large``, or ``large`` if only one attribute set has it)
+- an entity (``entity=Tenet``)
+
+Labels of the same span belong to one nugget. Several groups of a set have equal shares. A table
+with ``label, level, entity`` and attribute sets explains other labels.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ _CONTROLS = ("labels", "paragraphlabels", "hypertextlabels", "choices")
 
 @dataclass
 class Span:
-    """Characters ``start`` to ``end`` of a text, what the tool quotes, and the labels."""
+    """Characters ``start`` to ``end`` of a text, the quotation in the export, and labels."""
 
     start: int
     end: int
@@ -60,17 +65,17 @@ def parse_export(
     labels: pd.DataFrame | None = None,
     key_of: Mapping[str, str] = MappingProxyType({"run": "run", "topic": "topic"}),
 ) -> tuple[dict[str, tuple[pd.DataFrame, pd.DataFrame]], list[str]]:
-    """Read an export: by annotator the frame of a nugget table, and the turns.
+    """Parse an export: by annotator, the frame of a nugget table and the turns.
 
-    ``path`` is what messages name, and the run of tasks that name none; ``key_of`` gives the keys
-    of a task that have its run and its topic. The second value lists keys that no task has. Turns
-    are as `equipoise.loaders.transcripts.turn_frame` returns them.
+    ``path`` is the name in messages, and the run of tasks without a run. ``key_of`` gives the keys
+    of a task with its run and its topic. The second value lists keys that no task has. Turns are
+    as `equipoise.loaders.transcripts.turn_frame` returns them.
 
     Raises
     ------
     ValueError
-        For a span that does not quote the text, lies in a user turn or overlaps another, and for
-        labels without a level or group; the message names the task.
+        If a span does not quote the text, lies in a user turn or overlaps another, or if labels
+        have no level or group. The message names the task.
     """
     nuggets: dict[str, list[pd.DataFrame]] = {}
     turns: dict[str, list[pd.DataFrame]] = {}
@@ -86,7 +91,7 @@ def parse_export(
             nuggets.setdefault(annotator, []).append(frame.assign(run=run, topic=topic))
             turns.setdefault(annotator, []).append(boundaries.assign(run=run, topic=topic))
     if not nuggets:
-        raise ValueError(f"{path}: no annotated task")
+        raise ValueError(f"{path}: must have at least one annotated task")
     columns = [*CORE_COLUMNS, "entity", *attributes]
     result = {}
     for annotator, frames in nuggets.items():
@@ -101,7 +106,7 @@ def parse_export(
 
 
 def _tasks(text: str, path: Path) -> Iterator[Task]:
-    """Read the tasks of an export; the format is recognised by the keys of each task."""
+    """Read the tasks of an export, in the format that the keys of each task show."""
     for number, content in enumerate(read_objects(path, text), start=1):
         name = str(content.get("id", number)) if isinstance(content, dict) else str(number)
         try:
@@ -175,14 +180,14 @@ def _doccano_task(name: str, content: Mapping[str, Any]) -> Task:
 
 
 def _utterances(text: str) -> pd.DataFrame:
-    """Cut a text at its turn marks: turn, speaker, begin and end (characters), start (word)."""
+    """Split a text at its turn marks: turn, speaker, begin, end (characters), start (word)."""
     marks = list(_TURN.finditer(text))
     begins = [mark.end() for mark in marks] or [0]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     is_user = [(mark["sign"] or mark["name"]).lower() in _USERS for mark in marks] or [False]
     table = pd.DataFrame({"begin": begins, "end": ends})
     table["speaker"] = ["user" if user else "system" for user in is_user]
-    # A turn begins with the user; what one side says in a row belongs together.
+    # A turn begins with the user; consecutive utterances of one side belong together.
     previous = table["speaker"].shift(fill_value="system")
     opens = (table["speaker"] == "user") & (previous == "system")
     table["turn"] = opens.cumsum() + int(not is_user[0])
@@ -198,7 +203,7 @@ def _conversation(
     attributes: Mapping[str, AttributeSet],
     labels: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the nuggets of a conversation, positions counted in words, and its turns."""
+    """Return the nuggets of a conversation, with positions in words, and its turns."""
     utterances = _utterances(task.text)
     in_order = sorted(spans, key=lambda span: span.start)
     nuggets: list[dict[str, str]] = []
@@ -242,7 +247,7 @@ def _fields(
     attributes: Mapping[str, AttributeSet],
     table: pd.DataFrame | None,
 ) -> dict[str, str]:
-    """Return level, entity and memberships that the labels of a span state."""
+    """Return the level, entity and memberships in the labels of a span."""
     explained = {} if table is None else table.set_index("label").to_dict("index")
     fields = {"level": "", "entity": ""}
     groups: dict[str, list[str]] = {name: [] for name in attributes}

@@ -12,7 +12,7 @@ from equipoise.readers import read_text
 from equipoise_cli.loaders import read_objects
 
 _ROLES = {"user": "user", "human": "user", "assistant": "system", "gpt": "system"}
-"""Roles whose texts users see; system prompts and tool calls are left out."""
+"""Roles whose texts users read; system prompts and tool calls are left out."""
 
 
 def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
@@ -30,10 +30,10 @@ def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
         topic = next((name for name in names if name not in (None, "")), number)
         key = _word(content.get("model") or run_name(path)), _word(topic)
         if key in conversations:
-            raise ValueError(f"{where}: conversation {key[1]} of {key[0]} occurs twice")
+            raise ValueError(f"{where}: conversation {key[1]} of {key[0]} must occur once")
         conversations[key] = _rounds(where, list(_messages(where, content)))
     if not any(conversations.values()):
-        raise ValueError(f"{path}: no conversation with an answer")
+        raise ValueError(f"{path}: must have at least one conversation with an answer")
     return conversations
 
 
@@ -67,7 +67,7 @@ def _messages(where: str, content: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _rounds(where: str, messages: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """Join what one side says in a row, and pair each user turn with the answer."""
+    """Join consecutive messages of one side, and pair each user turn with the answer."""
     rounds: list[tuple[str, str, str]] = []
     user, system = "", ""
     for speaker, text in messages:

@@ -1,4 +1,4 @@
-"""Tables of two columns: groups of topics, sources of documents, ids of two collections."""
+"""Tables of two columns, such as groups of topics or sources of documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from equipoise.readers import read_table
 
 
 def read_mapping(path: str | Path, key: str, value: str) -> dict[str, str]:
-    """Return the values of one column by those of another, which are unique."""
+    """Read a mapping from one column, whose values are unique, to another."""
     table = read_table(path)
     table.need([key, value])
     keys, values = table.ids(key), table.ids(value)
