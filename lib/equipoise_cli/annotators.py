@@ -143,7 +143,7 @@ def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
     if not (table.level > 0).any():
         raise click.UsageError("--figure: at least one nugget must be relevant")
     use_style()
-    drawing = annotated_conversations(table, turns, sets, named=any(table.names))
+    drawing = annotated_conversations(table, turns, sets)
     title = f"Nuggets of {len(table.conversations)} conversations"
     return rendered(drawing, path.suffix.lower().lstrip("."), title)
 

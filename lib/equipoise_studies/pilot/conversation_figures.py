@@ -1,9 +1,8 @@
-"""Figures of conversations: nuggets, weights, scores and users."""
+"""Figures of conversations: nuggets with their groups, position weights, and user clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,55 +10,57 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
+from matplotlib.patches import Patch, Rectangle
 
 from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.attributes import AttributeSet
 from equipoise.measures.group_fairness import column_names
 from equipoise.nuggets import NuggetTable
 from equipoise_compendium.plots import COLOURS, GREY, literal, look, note
+from equipoise_studies.pilot.figures import label_ends
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
-_BESIDE: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": 8.5}
-_SHARE_AT, _TARGET_AT = 38, 72
-"""Where the columns beside the groups end, in points from the axes."""
-_BARS_HEIGHT, _LINE_HEIGHT, _LETTER = 0.7, 0.17, 0.072
-"""Inches of the bars of levels, of a line of names above them, and of a letter."""
-_MARGINS = 2.1
-"""Inches beside the axes, for names of groups and their shares."""
-_THINNEST = 0.035
-"""Inches of a bar; that of a nugget of a few words would be too thin to be seen."""
-_TURN_LABEL = 0.2
+_USER, _SYSTEM = "#D9D9D9", "#F4F4F4"
+_WORDS_WIDTH, _GROUP_WIDTH, _ROW_HEIGHT = 3.6, 0.42, 0.25
+"""Inches of the panel of words, of the column of a group, and of the row of a nugget."""
+_THINNEST = 0.05
+"""Inches of a bar: a nugget of one word would be too thin to see."""
+_TURN_LABEL = 0.22
 """Inches of the label of a turn."""
 _WORDS = "Word position in the conversation [words]"
 
 
 def _turn_bands(
-    ax: Axes, turns: pd.DataFrame, right: float, labels: bool = True, apart: float = 0.0
+    ax: Axes, turns: pd.DataFrame, right: float, bottom: float = 0.0, apart: float = 0.0
 ) -> None:
-    """Draw turns as bands, their labels at least so many words ``apart``."""
+    """Draw turns as bands with labels at least ``apart`` words from each other.
+
+    A turn without an end reaches to ``right``; bands begin at ``bottom``, a share of the axes.
+    """
     label_at = -apart
     for turn in turns.itertuples():
-        if turn.speaker == "user":
-            letter, colour = "U", "#D9D9D9"
-        else:
-            letter, colour = "S", "#F4F4F4"
+        letter, colour = ("U", _USER) if turn.speaker == "user" else ("S", _SYSTEM)
         end = right if pd.isna(turn.end) else float(turn.end)
         # A word is one unit wide, with its number in the middle.
         band = (float(turn.start) - 0.5, end + 0.5)
-        ax.axvspan(*band, color=colour, lw=0, zorder=0)
-        if labels:
-            label_at = max((band[0] + band[1]) / 2, label_at + apart)
-            note(ax, f"{letter}{turn.turn}", (label_at, 1.0), (0, 2), fontsize=9, **_ABOVE)
+        ax.axvspan(*band, ymin=bottom, color=colour, lw=0, zorder=0)
+        label_at = max((band[0] + band[1]) / 2, label_at + apart)
+        note(ax, f"{letter}{turn.turn}", (label_at, 1.0), (0, 2), fontsize=9, **_ABOVE)
+
+
+def _turn_key() -> list[Patch]:
+    return [
+        Patch(color=_USER, label="user turn (U)"),
+        Patch(color=_SYSTEM, label="system turn (S)"),
+    ]
 
 
 def _relevant(
     nuggets: NuggetTable, conversation: int, turns: pd.DataFrame
 ) -> tuple[Integers, float]:
-    """Nuggets of a conversation above L0, and where it ends.
+    """Return the nuggets of a conversation above L0, and the word at which it ends.
 
-    Where a turn has no end, that is a little behind the last nugget.
+    Where a turn has no end, this is a few words after the last nugget.
     """
     rows = np.flatnonzero((nuggets.conversation == conversation) & (nuggets.level > 0))
     if turns["end"].notna().all():
@@ -68,27 +69,27 @@ def _relevant(
 
 
 def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Axes:
-    """Draw the weight of a nugget over its position, and each run's nuggets (gfrc Figure 1).
+    """Draw the position weight by word position, with the nuggets of each run (gfrc Figure 1).
 
     ``weights`` has the columns WC and pw, the ends of the slope; ``scores`` are those of
     `gfrc.nugget_scores`.
     """
     ax.plot(weights["WC"], weights["pw"], color=GREY)
-    # The label of the upper end stands right of it, that of the lower end below.
+    # The label of the upper end is right of it, the label of the lower end below.
     alignments = ("left", "right")
     shifts = ((8, 2), (4, -16))
     for end, alignment, shift in zip(weights.itertuples(), alignments, shifts, strict=True):
         ax.plot(end.WC, end.pw, "|", color="black", markersize=10)
         note(ax, f"pw = {end.pw:g} at WC = {end.WC:g}", (end.WC, end.pw), shift, ha=alignment)
-    for number, (run, run_rows) in enumerate(scores.groupby("run", sort=False)):
-        style = look(number)
-        style |= {"markersize": 7, "markerfacecolor": (style["color"], 0.5), "linestyle": "none"}
-        label = f"{literal(run)}: {len(run_rows)} relevant nuggets"
-        ax.plot(run_rows["wc"], run_rows["pw"], label=label, **style)
+    for number, (run, rows) in enumerate(scores.groupby("run", sort=False)):
+        style = look(number) | {"markersize": 7, "markerfacecolor": "none", "linestyle": "none"}
+        ax.plot(rows["wc"], rows["pw"], **style)
+        last = rows.loc[rows["wc"].idxmax()]
+        label = f"{literal(run)}: n = {len(rows)} relevant nuggets"
+        note(ax, label, (last["wc"], last["pw"]), (10, 1), color=style["color"])
     ax.set_xlabel("Word position WC of the nugget's last word [words]")
     ax.set(ylabel="Position weight pw", ylim=(-0.16, 1.1))
     ax.set_xlim(0, weights["WC"].max() * 1.02)
-    ax.legend(loc="center right")
     return ax
 
 
@@ -98,229 +99,166 @@ def annotated_conversations(
     attributes: Mapping[str, AttributeSet],
     *,
     runs: Sequence[str] = (),
-    named: bool = False,
-    width: float = 10.0,
 ) -> Figure:
-    """Draw the nuggets of conversations, one below the other, over one axis of words.
+    """Draw one row per relevant nugget: its words, and its membership of each group.
 
-    Above stands the level of each nugget, below it a row for each group of each attribute set, a
-    bar as high as the membership; at the right the share of each group among the nuggets, and its
-    target. An entity that was named before is hollow and counts for no share. ``turns`` (columns
-    run, topic, turn, speaker, start, end) are those of all conversations, an empty end reaching to
-    the last nugget; ``runs`` are those to draw, by default all. ``named`` writes what each nugget
-    names. ``width``: of the figure, in inches.
+    Below the nuggets of a conversation are the share of each group among them, and its target. A
+    nugget whose entity was named before is hollow, in brackets, and counts for no share. ``turns``
+    (columns run, topic, turn, speaker, start, end) are those of all conversations; ``runs`` are
+    those to draw, by default all.
     """
     conversations = []
     for index, (run, topic) in enumerate(nuggets.conversations[["run", "topic"]].to_numpy()):
-        conversation_turns = turns[(turns["run"] == run) & (turns["topic"] == topic)]
-        rows, end = _relevant(nuggets, index, conversation_turns)
-        conversations.append(_Conversation(run, topic, conversation_turns, rows, end))
+        own_turns = turns[(turns["run"] == run) & (turns["topic"] == topic)]
+        conversations.append((run, topic, own_turns, *_relevant(nuggets, index, own_turns)))
     # The longest of all sets the axis, drawn or not: two figures of one table can be compared.
-    right = max(conversation.end for conversation in conversations)
-    drawn = [conversation for conversation in conversations if not runs or conversation.run in runs]
-    words_to_inch = right / (width - _MARGINS)
-    thinnest = _THINNEST * words_to_inch
-    bars_of_runs = [_nugget_bars(nuggets, conversation.rows, thinnest) for conversation in drawn]
-    lanes_of_runs = []
-    for bars in bars_of_runs:
-        names = nuggets.names[bars.rows].tolist() if named else [""] * len(bars.rows)
-        lanes_of_runs.append(_lanes(bars.middles, names, _LETTER * words_to_inch))
-    group_heights = [0.19 * len(attribute_set.groups) for attribute_set in attributes.values()]
-    heights = []
-    for lanes in lanes_of_runs:
-        names_height = _LINE_HEIGHT * (lanes.max(initial=0) + 1.5) if named else 0.1
-        heights += [_BARS_HEIGHT + names_height, *group_heights]
+    right = max(end for *_, end in conversations)
+    drawn = [conversation for conversation in conversations if not runs or conversation[0] in runs]
+    heights = [_ROW_HEIGHT * (len(rows) + 2) for *_, rows, _ in drawn]
+    widths = [_WORDS_WIDTH]
+    widths += [_GROUP_WIDTH * len(attribute.groups) for attribute in attributes.values()]
     figure, axes = plt.subplots(
-        len(heights),
-        figsize=(width, sum(heights) + 0.3 * len(heights)),
+        len(drawn),
+        len(widths),
+        figsize=(sum(widths) + 2.2, sum(heights) + 1.3 * len(drawn) + 0.5),
         height_ratios=heights,
-        sharex=True,
+        width_ratios=widths,
+        sharex="col",
+        sharey="row",
         squeeze=False,
     )
-    has_topics = len({conversation.topic for conversation in drawn}) > 1
-    axes_of_runs = axes.reshape(len(drawn), -1)
-    panels = zip(drawn, axes_of_runs, bars_of_runs, lanes_of_runs, strict=True)
-    for number, (conversation, (top, *below), bars, lanes) in enumerate(panels):
-        for ax in (top, *below):
-            _turn_bands(
-                ax,
-                conversation.turns,
-                conversation.end,
-                labels=ax is top,
-                apart=_TURN_LABEL * words_to_inch,
-            )
-            ax.grid(visible=False)
-        height = heights[number * len(heights) // len(drawn)]
-        level_height = _draw_levels(top, nuggets, bars, height)
-        title = f"{conversation.run}, {conversation.topic}" if has_topics else conversation.run
-        top.set_title(literal(title), loc="left", pad=16)
-        if named:
-            names = nuggets.names[bars.rows].tolist()
-            _write_names(top, bars.middles, names, lanes, level_height)
-        for ax, (name, attribute_set) in zip(below, attributes.items(), strict=True):
-            _draw_groups(ax, name, attribute_set, nuggets.memberships[name][bars.rows], bars)
-        for x, heading in ((_SHARE_AT, "nuggets"), (_TARGET_AT, "target")):
-            _write_beside(below[0], heading, x, -1)
+    has_topics = len({topic for _, topic, *_ in drawn}) > 1
+    words_per_inch = right / _WORDS_WIDTH
+    for (run, topic, own_turns, rows, end), (ax, *group_axes) in zip(drawn, axes, strict=True):
+        counted = nuggets.relevant()[rows]
+        bottom = 2 / (len(rows) + 2)  # bands end above the rows of shares and targets
+        _turn_bands(ax, own_turns, end, bottom, _TURN_LABEL * words_per_inch)
+        _draw_words(ax, nuggets, rows, counted, _THINNEST * words_per_inch)
+        empty = 0
+        for group_ax, (name, attribute) in zip(group_axes, attributes.items(), strict=True):
+            memberships = nuggets.memberships[name][rows]
+            empty += _draw_groups(group_ax, name, attribute, memberships, counted)
+        title = f"{run}, {topic}" if has_topics else run
+        groups = sum(len(attribute.groups) for attribute in attributes.values())
+        title += f", relevant nuggets: n = {counted.sum()}\n{empty} of {groups} groups have none"
+        ax.set_title(literal(title), loc="left", pad=18, fontsize=11)
     axes[-1, 0].set(xlabel=_WORDS, xlim=(0.0, right + 1))
+    key = [*_turn_key(), Patch(color=COLOURS[0], label="relevant nugget (L2, L1: level)")]
+    if not nuggets.relevant()[np.concatenate([rows for *_, rows, _ in drawn])].all():
+        label = "named before, not counted"
+        key.append(Patch(facecolor="white", edgecolor=COLOURS[0], label=label))
+    figure.legend(handles=key, loc="outside lower left", ncols=len(key))
     return figure
 
 
-@dataclass(frozen=True)
-class _Conversation:
-    run: str
-    topic: str
-    turns: pd.DataFrame
-    rows: Integers
-    """Its relevant nuggets."""
-    end: float
-
-
-@dataclass(frozen=True)
-class _Bars:
-    """Bars of nuggets; one that is not counted, since its entity was named before, is hollow."""
-
-    rows: Integers
-    counted: Booleans
-    middles: Floats
-    widths: Floats
-    fills: NDArray[np.str_]
-    edges: NDArray[np.str_]
-
-
-def _nugget_bars(nuggets: NuggetTable, rows: Integers, thinnest: float) -> _Bars:
-    counted = nuggets.relevant()[rows]
+def _draw_words(
+    ax: Axes, nuggets: NuggetTable, rows: Integers, counted: Booleans, thinnest: float
+) -> None:
+    """Draw a bar over the words of each nugget, and name the rows."""
     widths = np.maximum(nuggets.end[rows] - nuggets.start[rows] + 1, thinnest)
-    return _Bars(
-        rows=rows,
-        counted=counted,
-        middles=nuggets.end[rows] + 0.5 - widths / 2,
-        widths=widths,
-        fills=np.where(counted, COLOURS[0], "white"),
-        edges=np.where(counted, "white", COLOURS[0]),
-    )
-
-
-def _draw_levels(ax: Axes, nuggets: NuggetTable, bars: _Bars, height: float) -> float:
-    """Draw the level of each nugget, in axes of so many inches; the inches of a level.
-
-    All conversations have one axis of levels.
-    """
-    levels = nuggets.level[bars.rows]
-    colours: Any = {"color": bars.fills, "edgecolor": bars.edges}
-    ax.bar(bars.middles, levels, bars.widths, linewidth=0.6, **colours)
-    highest = int(nuggets.level.max(initial=1))
-    level_height = _BARS_HEIGHT / highest
-    ax.set(ylim=(0, height / level_height), yticks=range(highest + 1))
-    ax.set_yticklabels([f"level {level}" for level in range(highest + 1)], fontsize=8.5)
-    return level_height
-
-
-def _write_beside(ax: Axes, text: str, x: float, group: float) -> None:
-    """Write into a column beside the groups."""
-    right_end = {"xycoords": ax.get_yaxis_transform(), "annotation_clip": False}
-    note(ax, text, (1, group), (x, 0), **right_end, **_BESIDE)
+    colours: Any = {"color": np.where(counted, COLOURS[0], "white"), "edgecolor": COLOURS[0]}
+    lefts = nuggets.end[rows] + 0.5 - widths
+    ax.barh(np.arange(len(rows)), widths, 0.75, left=lefts, linewidth=0.8, **colours)
+    labels = []
+    for number, (row, is_counted) in enumerate(zip(rows, counted, strict=True), start=1):
+        name = literal(nuggets.names[row]) or f"nugget {number}"
+        label = f"{name}, L{nuggets.level[row]}"
+        labels.append(label if is_counted else f"({label})")
+    labels += ["share of the nuggets", "target"]
+    ax.set_yticks(range(len(labels)), labels, fontsize=9)
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    ax.tick_params(left=False, labelbottom=True)
+    ax.grid(visible=False)
 
 
 def _draw_groups(
-    ax: Axes, name: str, attribute_set: AttributeSet, memberships: Floats, bars: _Bars
-) -> None:
-    """Draw a row for each group: the nuggets in it, its share among them, and its target.
+    ax: Axes, name: str, attribute: AttributeSet, memberships: Floats, counted: Booleans
+) -> int:
+    """Write memberships, shares and targets in percent; return how many groups have no nugget.
 
     ``memberships``: (nuggets, groups).
     """
-    groups = attribute_set.groups
-    shares = np.zeros(len(groups))
-    if bars.counted.any():
-        shares = memberships[bars.counted].mean(axis=0)
-    for group, (share, target) in enumerate(zip(shares, attribute_set.target, strict=True)):
-        # The axis points downwards: bars stand on the line below the middle of their row.
-        bottom = group + 0.45
-        ax.axhline(bottom, color="#C8C8C8", lw=0.5, zorder=0.5)
-        in_group = memberships[:, group] > 0
-        heights = -0.85 * memberships[in_group, group]
-        colours: Any = {"color": bars.fills[in_group], "edgecolor": bars.edges[in_group]}
-        places = (bars.middles[in_group], heights, bars.widths[in_group], bottom)
-        ax.bar(*places, linewidth=0.6, **colours)
-        for x, value in ((_SHARE_AT, share), (_TARGET_AT, target)):
-            _write_beside(ax, f"{value:.0%}", x, group)
-    ax.set_ylim(len(groups) - 0.45, -0.5)
-    ax.set_yticks(range(len(groups)), map(literal, groups), fontsize=8.5)
-    ax.set_title(literal(name), loc="left", fontsize=9, pad=3)
-    ax.tick_params(left=False)
-
-
-def _lanes(places: Floats, names: Sequence[str], letter: float) -> Integers:
-    """Heights at which names stand level above their places, and none on another's line, from 0.
-
-    ``letter``: width of a letter, in the unit of the places, which rise.
-    """
-    lanes = np.zeros(len(names), dtype=np.int64)
-    for number in range(len(names) - 2, -1, -1):
-        end = places[number] + letter * (len(names[number]) + 1)
-        # The lines of names that begin under this one end below it.
-        under = np.flatnonzero(places[number + 1 :] < end) + number + 1
-        lanes[number] = lanes[under].max(initial=-1) + 1
-    return lanes
-
-
-def _write_names(
-    ax: Axes, places: Floats, names: Sequence[str], lanes: Integers, level_height: float
-) -> None:
-    """Write names above places, each at the end of a line to its nugget.
-
-    ``level_height``: inches of a level.
-    """
-    highest = ax.get_yticks()[-1]
-    for place, name, lane in zip(places, names, lanes, strict=True):
-        if name:
-            top = highest + (_LINE_HEIGHT * lane + 0.1) / level_height
-            ax.plot([place, place], [highest, top], color=GREY, lw=0.6)
-            note(ax, literal(name), (place, top), (2, 0), fontsize=8.5, va="center")
+    n, groups = memberships.shape
+    shares = memberships[counted].mean(axis=0) if counted.any() else np.zeros(groups)
+    edges = np.arange(groups + 1) - 0.5
+    if n:
+        shade = np.where(counted[:, None], memberships, 0)
+        style: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 2, "edgecolors": "#E3E3E3"}
+        ax.pcolormesh(edges, np.arange(n + 1) - 0.5, shade, linewidth=0.6, **style)
+    for (row, group), share in np.ndenumerate(np.vstack([memberships, shares, attribute.target])):
+        if row < n and share == 0:
+            continue
+        text = f"{100 * share:.0f}"
+        if row < n and not counted[row]:
+            text = f"({text})"
+        ax.text(group, row, text, ha="center", va="center", fontsize=9)
+    ax.axhline(n - 0.5, color="black", lw=0.8)
+    ax.set_xlim(edges[0], edges[-1])
+    slanted: Any = {"rotation": 45, "rotation_mode": "anchor", "ha": "left", "fontsize": 9}
+    ax.set_xticks(range(groups), map(literal, attribute.groups), **slanted)
+    ax.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
+    ax.set_xlabel(f"{literal(name)} [%]")
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+    return int((shares == 0).sum())
 
 
 def user_clusters(
     axes: Sequence[Axes], clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet]
 ) -> Sequence[Axes]:
-    """Draw utility and group fairness of user clusters, an axis a run (gfrc2 Figures 4 and 5).
+    """Draw utility and group fairness of user clusters, one axes per run (gfrc2 Figures 4 and 5).
 
-    All show as many words, so that conversations can be compared.
+    All axes have the same words, so that conversations can be compared.
     """
     columns = {"utility (GNP)": "GNP"}
     for name, attribute_set in attributes.items():
         columns[f"fairness ({name})"] = column_names(attribute_set)[-1]
-    for ax, (run, run_rows) in zip(axes, clusters.groupby("run", sort=False), strict=True):
+    for ax, (run, rows) in zip(axes, clusters.groupby("run", sort=False), strict=True):
         for index, (label, column) in enumerate(columns.items()):
-            style = look(index)
-            ax.plot(run_rows["wc"], run_rows[column], **style)
-            line_end = (run_rows["wc"].iloc[-1], run_rows[column].iloc[-1])
-            note(ax, literal(label), line_end, (8, -3), color=style["color"])
-        ax.set(ylabel="Score", ylim=(0, 1), xlim=(0, clusters["wc"].max() * 1.3))
+            ax.plot(rows["wc"], rows[column], label=literal(label), **look(index))
+        ax.set(ylabel="Utility or fairness (0 to 1)", ylim=(0, 1))
+        ax.set_xlim(0, clusters["wc"].max() * 1.3)
         ax.set_xlabel("Word position where the user cluster leaves [words]")
-        ax.set_title(literal(run), loc="left", fontsize=10)
+        title = f"{run}: n = {len(rows)} user clusters"
+        changes = rows[list(columns.values())].diff().abs()
+        if len(rows) > 1:
+            moving, place = changes.max().idxmax(), changes.max(axis=1).idxmax()
+            label = next(label for label, column in columns.items() if column == moving)
+            title += f"; the largest step is {label} at word {rows.loc[place, 'wc']}"
+        ax.set_title(literal(title), loc="left", fontsize=10)
+        label_ends(ax)
     return axes
 
 
 def user_model(
     ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversation: int, turns: pd.DataFrame
 ) -> Axes:
-    """Draw the user model of GFRC2: the words of a conversation, and who leaves (gfrc2 Figure 1).
+    """Draw the words of a conversation and the user clusters of GFRC2 (gfrc2 Figure 1).
 
-    ``clusters`` are the user clusters of the conversation, ``conversation`` its place in the table
-    of nuggets.
+    ``clusters`` are the user clusters of the conversation, ``conversation`` is its number in the
+    table of nuggets.
     """
     rows, right = _relevant(nuggets, conversation, turns)
     _turn_bands(ax, turns, right)
     for start, end in zip(nuggets.start[rows], nuggets.end[rows], strict=True):
-        ax.add_patch(Rectangle((start - 0.5, -0.12), end - start + 1, 0.1, color=COLOURS[0], lw=0))
+        bar = (start - 0.5, -0.12), end - start + 1, 0.1
+        ax.add_patch(Rectangle(*bar, facecolor=COLOURS[0], edgecolor="white", lw=1))
     arrow = {"arrowstyle": "-|>", "color": COLOURS[1], "lw": 1.5, "shrinkA": 0, "shrinkB": 0}
     for number, cluster in enumerate(clusters.itertuples(), start=1):
         tip = (cluster.wc + 0.5, cluster.Experience)
         ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
         note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
-    ax.set(xlabel=_WORDS, ylabel="Experience of the cluster\nthat leaves here")
+    experience = clusters["Experience"]
+    title = f"n = {len(clusters)} user clusters"
+    if len(clusters):
+        title += f": experience {experience.iloc[0]:.2f} at the first, "
+        title += f"{experience.iloc[-1]:.2f} at the last"
+    ax.set_title(title, loc="left", fontsize=10, pad=16)
+    ax.set(xlabel=_WORDS, ylabel="Experience of the cluster\nthat leaves here (0 to 1)")
     # Below 0 is the room of the nuggets.
     ax.set(ylim=(-0.14, 1), xlim=(0, right + 1))
     scale = np.linspace(0, 1, 6)
     ax.set_yticks([-0.07, *scale], ["nuggets", *(f"{value:.1f}" for value in scale)])
     ax.get_yticklabels()[0].set_color(COLOURS[0])
+    ax.legend(handles=_turn_key(), loc="upper left", bbox_to_anchor=(0, -0.17), ncols=2)
     return ax

@@ -50,7 +50,7 @@ def read_pack() -> Pack:
 
 
 def read_harvest(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Read what ``equipoise harvest`` recorded: its settings, and the turns as a table.
+    """Read a record of ``equipoise harvest``: its settings, and the turns as a table.
 
     Columns of the turns are ``run, type, topic, turn, user, system, outcome, finish``, in the order
     of trials and topics; trial 2 of ``qwen.jsonl`` is the run ``qwen-2``. A first turn that ended

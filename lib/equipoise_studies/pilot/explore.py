@@ -1,4 +1,4 @@
-"""Scores of a case study under many settings, through which a page lets a reader move."""
+"""Scores of a case study under many settings; the page *Explore* of the site shows the same."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from equipoise.attributes import AttributeSet
 from equipoise.measures import gfrc, gfrc2
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Gains
-from equipoise_compendium.plots import literal, look, note
+from equipoise_compendium.plots import literal, look
+from equipoise_studies.pilot.figures import label_ends
 
 _PATIENCE_TICKS = (50, 100, 200, 500, 1250)
-_SCORE_TICKS = (0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1)
-_LABEL_HEIGHT = 0.055
-"""Of a label at the end of a line, in heights of the axes."""
+_LOW = 0.1
+"""Part of the highest score below which a stopping model is drawn in axes of its own."""
 SETTINGS = ("patience", "gains", "target", "stop model")
 _PAPER = "the paper's"
 
 
 def _targets(attribute: AttributeSet) -> dict[str, AttributeSet]:
-    """An attribute set with each of the targets to choose from."""
+    """Return an attribute set with each of the targets to choose from."""
     groups = len(attribute.groups)
     half_to_first = [0.5] + [0.5 / (groups - 1)] * (groups - 1)
     return {
@@ -38,7 +39,7 @@ def _targets(attribute: AttributeSet) -> dict[str, AttributeSet]:
 
 
 def paper_settings(measure: Any) -> tuple[Any, ...]:
-    """The settings that `gfrc.gfrc` or `gfrc2.gfrc2` declares as defaults: those of its paper."""
+    """Return the paper's settings, which `gfrc.gfrc` or `gfrc2.gfrc2` declares as defaults."""
     parameters = signature(measure).parameters
     return parameters["patience"].default, parameters["gains"].default, _PAPER, "words"
 
@@ -52,11 +53,11 @@ def settings_grid(
     gains: Mapping[str, Gains],
     stop_models: Sequence[str],
 ) -> pd.DataFrame:
-    """Scores of every run under every combination of settings, and whether it is the paper's (1).
+    """Score every run under every combination of settings.
 
-    Columns are run, those of `SETTINGS`, paper, and a score each: R, GF, GFRC, EGNP, EGF, GFRC2,
-    and served, the share of the users that leaves at a relevant nugget. Rows go through the
-    settings in order, the last one fastest.
+    Columns are run, the settings of `SETTINGS`, and paper, which is 1 with the paper's settings.
+    One column per score follows: R, GF, GFRC, EGNP, EGF, GFRC2, and served, the share of users who
+    leave at a relevant nugget. Rows are in the order of the settings; the last one changes fastest.
     """
     targets = {name: _targets(attribute) for name, attribute in attributes.items()}
     target_names = list(next(iter(targets.values())))
@@ -67,7 +68,7 @@ def settings_grid(
         sets = {name: sets_by_target[target] for name, sets_by_target in targets.items()}
         conversations = gfrc.gfrc(nuggets, sets, patience=words, gains=gain)
         for stop_model in stop_models:
-            # Only one stop model looks at the gains: the others are scored once for all of them.
+            # Only one stopping model uses the gains; the others are scored once for all gains.
             relevant_gains = gains_name if stop_model == "gain" else ""
             key = (words, target, stop_model, relevant_gains)
             if key not in expected_scores:
@@ -93,62 +94,57 @@ def settings_grid(
             wide.insert(5, "paper", int(is_paper))
             rows.append(wide)
     table = pd.concat(rows, ignore_index=True)
-    # one run after the other, in the order of their first row
+    # runs in the order of their first rows
     run_number = pd.factorize(table["run"])[0]
     return table.iloc[np.argsort(run_number, kind="stable")]
 
 
-def _other_settings_as_in_the_paper(grid: pd.DataFrame) -> pd.DataFrame:
-    """The rows that differ from the paper's settings in patience and stop model only."""
-    paper = grid[grid["paper"] == 1].iloc[0]
-    return grid[(grid["gains"] == paper["gains"]) & (grid["target"] == paper["target"])]
+def by_patience(grid: pd.DataFrame) -> Figure:
+    """Draw GFRC2 by patience for each run, one line per stopping model, all else as in the paper.
 
-
-def by_patience(axes: Sequence[Axes], grid: pd.DataFrame) -> Sequence[Axes]:
-    """Draw GFRC2 over the patience, a line for each stop model, all else as in the paper.
-
-    An Axes for each run.
+    Stopping models with much lower scores have a row of axes, and so a linear axis, of their own.
     """
-    shown = _other_settings_as_in_the_paper(grid)
-    for ax, (run, run_rows) in zip(axes, shown.groupby("run", sort=False), strict=True):
-        for number, (name, rows) in enumerate(run_rows.groupby("stop model", sort=False)):
-            style = look(number) | {"markersize": 5, "ls": ":", "lw": 0.8}
-            ax.plot(rows["patience"], rows["GFRC2"], label=name, **style)
+    paper = grid[grid["paper"] == 1].iloc[0]
+    shown = grid[(grid["gains"] == paper["gains"]) & (grid["target"] == paper["target"])]
+    highest = shown.groupby("stop model", sort=False)["GFRC2"].max()
+    is_low = highest < highest.max() * _LOW
+    rows_of_models = [models for models in (highest[~is_low], highest[is_low]) if models.size]
+    runs = list(dict.fromkeys(shown["run"]))
+    figure, axes = plt.subplots(
+        len(rows_of_models),
+        len(runs),
+        figsize=(11, 2.8 * len(rows_of_models)),
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+    )
+    for (run, model), rows in shown.groupby(["run", "stop model"], sort=False):
+        ax = axes[-1 if is_low[model] else 0, runs.index(run)]
+        style = look(list(highest.index).index(model)) | {"markersize": 5, "lw": 1}
+        ax.plot(rows["patience"], rows["GFRC2"], label=model, **style)
+    for run, ax in zip(runs, axes[0], strict=True):
+        at_paper = shown[(shown["run"] == run) & (shown["patience"] == paper["patience"])]["GFRC2"]
+        ends = f"{at_paper.min():.4f} to {at_paper.max():.4f}"
+        title = f"{run}\nL = {paper['patience']}, n = {len(highest)} stopping models: {ends}"
+        ax.set_title(literal(title), loc="left", fontsize=10, pad=10)
+    for ax in axes.flat:
         ax.set_xscale("log")
-        # Small scores are seen beside large ones, and 0 has a place.
-        ax.set_yscale("function", functions=(np.cbrt, lambda root: root**3))
-        ax.set(xlabel="Patience L [words]", ylabel="GFRC2", title=literal(run))
-        ax.set_ylim(0, 1)
-        ax.set_yticks(_SCORE_TICKS, map(str, _SCORE_TICKS))
         ax.set_xticks(_PATIENCE_TICKS, map(str, _PATIENCE_TICKS))
         ax.minorticks_off()
-        _label_ends(ax)
-    return axes
-
-
-def _label_ends(ax: Axes) -> None:
-    """Write at the last point of each line what it is, apart enough to read."""
-    ends = []
-    for line in ax.lines:
-        x, y = np.asarray(line.get_xydata(), dtype=np.float64)[-1]
-        ends.append((float(y), float(x), line))
-    ends.sort(key=lambda end: end[0])
-    highest = ax.get_ylim()[1]
-    lowest = -np.inf
-    for y, x, line in ends:
-        # Along the axis, which is of cube roots.
-        height = max(float(np.cbrt(y / highest)), lowest + _LABEL_HEIGHT)
-        style = {"color": line.get_color(), "fontsize": 8.5, "va": "center"}
-        place: Any = (x, highest * height**3)
-        note(ax, str(line.get_label()), place, (8, 0), annotation_clip=False, **style)
-        lowest = height
+    for row, models in zip(axes, rows_of_models, strict=True):
+        row[0].set(ylabel="GFRC2", ylim=(0, 1.1 * models.max()))
+        for ax in row:
+            label_ends(ax)
+    for ax in axes[-1]:
+        ax.set_xlabel("Patience L [words], logarithmic")
+    return figure
 
 
 def reach(grid: pd.DataFrame) -> pd.DataFrame:
-    """Compute the range of each score of each run over all settings, and how often it leads.
+    """Compute the range of each score over all settings, and how often each run leads.
 
     Columns are ``run, score, paper`` (the value with the paper's settings), ``lowest, highest`` and
-    ``leads``, the share of the settings under which the run has the higher value of two.
+    ``leads``, the share of settings in which the run has the higher value of two.
     """
     names = [name for name in grid.columns if name not in ("run", *SETTINGS, "paper")]
     tidy = grid.melt(["run", *SETTINGS, "paper"], names, "score")

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from equipoise_compendium.plots import COLOURS, GREY, literal, look, note
+from equipoise_compendium.plots import COLOURS, literal, look, note
 
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "oo": ("#6BBF8A", "useful, useful"),
@@ -20,10 +22,41 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
     "x-": ("#CFCFCF", "breakdown"),
 }
 """Colour and meaning of each pair of outcomes; the colours follow gfrc's Figures 2 to 4."""
+_LINES = ("-", "--", ":", "-.")
+
+
+def label_ends(ax: Axes) -> None:
+    """Write the label of each line next to its last point, far enough from the other labels.
+
+    Needs the limits of the axes.
+    """
+    low, high = ax.get_ylim()
+    height = ax.get_window_extent().height * 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    ends = []
+    for line in ax.lines:
+        x, y = np.asarray(line.get_xydata(), dtype=np.float64)[-1]
+        ends.append(((y - low) / (high - low) * height, (x, y), line))
+    lowest = -np.inf
+    for at, point, line in sorted(ends, key=lambda end: end[0]):
+        label_at = max(at, lowest + 14)
+        colour = line.get_color()
+        arrow = {"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3}
+        style: dict[str, Any] = {"color": colour, "fontsize": 9, "va": "center"}
+        shift = (16, label_at - at)
+        note(
+            ax,
+            str(line.get_label()),
+            point,
+            shift,
+            arrowprops=arrow,
+            annotation_clip=False,
+            **style,
+        )
+        lowest = label_at
 
 
 def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
-    """Draw the outcomes of turns 1 and 2, a row a topic, runs side by side (gfrc Figures 2 to 4).
+    """Draw the outcomes of turns 1 and 2, one row per topic (gfrc Figures 2 to 4).
 
     ``turns`` has the columns run, topic, turn, outcome.
     """
@@ -40,39 +73,35 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     centres = []
     for column, run in enumerate(runs):
         centres += [2.15 * column + 0.5, 2.15 * column + 1.5]
-        note(
-            ax,
-            run,
-            (2.15 * column + 1, 1.0),
-            (0, 20),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="bottom",
-        )
-    ax.set_xticks(centres, ["$S_1$", "$S_2$"] * len(runs))
+        above: Any = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+        note(ax, literal(run), (2.15 * column + 1, 1.0), (0, 20), **above)
+    ax.set_xticks(centres, ["S1", "S2"] * len(runs))
     ax.xaxis.tick_top()
     ax.set_yticks(np.arange(len(topics)) + 0.5, topics)
-    ax.set(xlim=(0, 2.15 * len(runs) - 0.15), ylim=(len(topics), 0))
+    ax.set(xlim=(0, 2.15 * len(runs) - 0.15), ylim=(len(topics), 0), ylabel="Topic")
     ax.tick_params(length=0)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
     handles = []
     for pair, (colour, label) in _PATTERNS.items():
-        if (pairs == pair).any():
-            handles.append(Patch(color=colour, label=label))
+        if count := (pairs == pair).sum():
+            handles.append(Patch(color=colour, label=f"{' '.join(pair)}: {label} (n = {count})"))
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
+    both = (pairs == "oo").sum()
+    title = f"Both turns are useful in {both} of n = {len(pairs)} conversations"
+    ax.set_title(title, loc="left", pad=40, fontsize=11)
     return ax
 
 
 def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes:
-    """Draw the two-round protocol (gfrc Figure 1): turns, and the end behind the first answer.
+    """Draw the two-round protocol (gfrc Figure 1), which may end after the first answer.
 
-    ``turns`` are names with what is said, ``breakdown`` what the end is called.
+    ``turns`` are names and contents, ``breakdown`` is the name of the early end.
     """
-    for place, (name, said) in enumerate(turns):
+    for place, (name, content) in enumerate(turns):
         colour = "#E4E4E4" if name.startswith("S") else "#CFCFCF"
         ax.add_patch(Rectangle((place, 0.45), 0.86, 0.5, facecolor=colour))
-        ax.text(place + 0.43, 0.7, f"{name}\n{said}", ha="center", va="center", fontsize=8.5)
+        ax.text(place + 0.43, 0.7, f"{name}\n{content}", ha="center", va="center", fontsize=8.5)
         if place:
             ax.annotate("", (place, 0.7), (place - 0.14, 0.7), arrowprops={"arrowstyle": "->"})
     ax.annotate(
@@ -88,99 +117,106 @@ def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes
     return ax
 
 
-def user_groups(
-    axes: Sequence[Axes], clusters: pd.DataFrame, similarities: Mapping[str, str]
-) -> Sequence[Axes]:
-    """Draw how near the target the groups are that users of ranked lists met, a panel a set.
+def user_groups(clusters: pd.DataFrame, similarities: Mapping[str, str]) -> Figure:
+    """Draw where users of ranked lists stop, and the groups of the documents they have read.
 
     ``clusters`` are those of `equipoise.measures.gfr.gfr_clusters`, ``similarities`` the measure to
-    draw by attribute set. A disc is as large as the share of the users that leaves at its rank;
-    ranks at which less than a twentieth leaves have none.
+    draw by attribute set. Each topic is a column: above, the share of users who have stopped by a
+    rank; below, one axes per attribute set with the similarity to its target.
     """
     runs = list(dict.fromkeys(clusters["run"]))
-    for ax, (attribute, measure) in zip(axes, similarities.items(), strict=True):
-        set_clusters = clusters[
-            (clusters["attribute"] == attribute) & (clusters["measure"] == measure)
-        ]
-        topic = set_clusters["topic"].iloc[0]
-        shares = clusters[(clusters["measure"] == "share") & (clusters["topic"] == topic)]
+    attributes = clusters[clusters["attribute"].isin(list(similarities))]
+    sets = attributes.groupby("topic", sort=False)["attribute"].unique()
+    rows, columns = 1 + int(sets.map(len).max()), len(sets)
+    size: Any = {"figsize": (3.1 * columns, 2.6 * rows + 0.6)}
+    figure, axes = plt.subplots(rows, columns, sharex=True, sharey="row", squeeze=False, **size)
+    last_rank = clusters["rank"].max()
+    for column, (topic, names) in enumerate(sets.items()):
+        by_rank = clusters[clusters["topic"] == topic].pivot_table(
+            index=["run", "rank"], columns=["measure", "attribute"], values="value"
+        )
+        top, *below = axes[:, column]
+        stopped = {}
         for number, run in enumerate(runs):
-            rows = set_clusters[set_clusters["run"] == run].merge(
-                shares[["run", "rank", "value"]], on=["run", "rank"]
-            )
-            colour = look(number)["color"]
-            ax.plot(rows["rank"], rows["value_x"], lw=1, color=colour)
-            many = rows[rows["value_y"] >= _SMALLEST_SHARE]
-            size = _disc_size(many["value_y"])
-            ax.scatter(many["rank"], many["value_x"], s=size, color=(colour, 0.6), lw=0)
-        without_users = [literal(run) for run in runs if run not in set(set_clusters["run"])]
-        if without_users:
-            remark = f"{', '.join(without_users)}: nothing relevant,\nnobody leaves"
-            ax.text(0.03, 0.05, remark, transform=ax.transAxes, fontsize=9, color="#666666")
-        ax.set(ylim=(0, 1.02), xlabel="Rank at which users leave", ylabel="Nearness to the target")
-        ax.set_title(
-            f"{literal(attribute)}: {measure}, topic {literal(topic)}", loc="left", fontsize=10
+            style = look(number) | {"ls": _LINES[number % len(_LINES)], "lw": 1.3, "ms": 4.5}
+            share = pd.Series({0: 0.0})
+            if run in by_rank.index:
+                of_run = by_rank.loc[run]
+                share = pd.concat([share, of_run["share", ""].cumsum()])
+                for ax, name in zip(below, names, strict=False):
+                    ax.plot(of_run.index, of_run[similarities[name], name], **style)
+            stopped[run] = 100 * share.iloc[-1]
+            share.loc[last_rank] = share.iloc[-1]
+            line = {"drawstyle": "steps-post", "label": literal(run)}
+            top.plot(share.index, 100 * share, **style | line, markevery=range(1, len(share) - 1))
+        range_of = f"{min(stopped.values()):.0f} to {max(stopped.values()):.0f}%"
+        top.set_title(
+            f"Topic {literal(topic)}\n{range_of} of the users stop", loc="left", fontsize=10
         )
-        ax.label_outer()
-    handles: list[Any] = []
-    for number, run in enumerate(runs):
-        handles.append(Patch(color=look(number)["color"], label=literal(run)))
-    share_key(axes[0], handles)
-    return axes
+        nobody = [literal(run) for run, share in stopped.items() if not share]
+        for ax, name in zip(below, names, strict=False):
+            _title_similarity(ax, name, similarities[name], by_rank)
+            if nobody:
+                remark = f"{', '.join(nobody)}: no relevant\ndocument, nobody stops"
+                ax.text(0.03, 0.05, remark, transform=ax.transAxes, fontsize=9)
+        for ax in below[len(names) :]:
+            ax.set_axis_off()
+        lowest = axes[len(names), column]
+        lowest.set_xlabel("Rank at which users stop")
+        lowest.tick_params(labelbottom=True)
+    axes[0, 0].set(ylabel="Users who have stopped [%]", ylim=(-4, 104), xlim=(0, last_rank + 0.5))
+    for ax in axes[1:, 0]:
+        ax.set(ylabel="Similarity to target (DistrSim)", ylim=(0, 1.04))
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    title = f"Run (n = {columns} topics)"
+    style = {"loc": "outside lower center", "ncols": len(runs), "handlelength": 3.5}
+    figure.legend(handles, labels, title=title, **style)
+    return figure
 
 
-_SMALLEST_SHARE = 0.05
-"""Of the users who leave at one place, for a disc of their own."""
+def _title_similarity(ax: Axes, name: str, measure: str, by_rank: pd.DataFrame) -> None:
+    """Write the attribute set, its divergence, and the range over runs of the users' mean."""
+    share, similarity = by_rank["share", ""], by_rank[measure, name]
+    means = (share * similarity).groupby("run").sum() / share.groupby("run").sum()
+    divergence = measure.removeprefix("DistrSim-")
+    ends = f"{means.min():.2f}" if len(means) == 1 else f"{means.min():.2f} to {means.max():.2f}"
+    title = f"{literal(name)} ({divergence})\nmean of the users {ends}"
+    ax.set_title(title, loc="left", fontsize=10)
 
 
-def _disc_size(share: Any) -> Any:
-    """The area of a disc, in square points, for a share of the users."""
-    return 8 + 500 * share
+def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
+    """Draw the share of users who leave at each nugget: a row per stopping model, a column per run.
 
-
-def share_key(ax: Axes, handles: Sequence[Any] = ()) -> None:
-    """Say beneath a figure how large a share of the users its discs are, behind other handles."""
-    keys = list(handles)
-    for share in (_SMALLEST_SHARE, 0.25, 0.5):
-        label = f"{share:.0%} of the users"
-        keys.append(ax.scatter([], [], s=_disc_size(share), color=GREY, lw=0, label=label))
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys)}
-    ax.get_figure().legend(handles=keys, **where)  # type: ignore[union-attr]
-
-
-def who_leaves(ax: Axes, clusters: pd.DataFrame, scores: pd.DataFrame) -> Axes:
-    """Draw who leaves a conversation where: a row a stop model, discs as large as the shares.
-
-    ``clusters`` have a column ``stop model``; ``scores`` are those of the same run, with the
-    columns ``stop model``, ``leave at a nugget`` and GFRC2, which stand at the right.
+    ``clusters`` are user clusters by ``stop model``; ``scores`` have the columns ``stop model``,
+    ``run``, ``leave at a nugget`` and GFRC2.
     """
-    models = list(dict.fromkeys(clusters["stop model"]))
-    for row, model in enumerate(models):
-        part = clusters[clusters["stop model"] == model]
-        disc: dict[str, Any] = {"color": (COLOURS[0], 0.6), "edgecolor": COLOURS[0]}
-        ax.scatter(part["wc"], np.full(len(part), row), s=_disc_size(part["probability"]), **disc)
-        ax.plot(
-            part["wc"],
-            np.full(len(part), row),
-            "|",
-            color="#444444",
-            markersize=5,
-            markeredgewidth=0.8,
-        )
-        score = scores[scores["stop model"] == model].iloc[0]
-        leave_with_nothing = f"{1 - score['leave at a nugget']:.1%}"
-        _write_beside(ax, row, (leave_with_nothing, f"{score['GFRC2']:.4f}"))
-    _write_beside(ax, -1, ("leave with\nnothing", "GFRC2"))
-    ax.set_xlim(0, max(ax.get_xlim()[1], clusters["wc"].max() * 1.1))  # the axis may be shared
-    ax.set(ylim=(len(models) - 0.4, -0.7), xlabel="Word position of the nugget [words]")
-    ax.set_yticks(range(len(models)), models)
-    ax.set_title(literal(clusters["run"].iloc[0]), loc="left", fontsize=10, pad=14)
-    return ax
-
-
-def _write_beside(ax: Axes, row: float, texts: Sequence[str]) -> None:
-    """Write texts into columns at the right of a row."""
-    for column, text in enumerate(texts):
-        shift = (6 + 54 * column, 0)
-        style: Any = {"va": "center", "fontsize": 8.5, "annotation_clip": False}
-        note(ax, text, (1, row), shift, xycoords=ax.get_yaxis_transform(), **style)
+    models = list(dict.fromkeys(scores["stop model"]))
+    runs = list(dict.fromkeys(scores["run"]))
+    figure, axes = plt.subplots(
+        len(models),
+        len(runs),
+        figsize=(11, 0.85 * len(models) + 1),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for score in scores.to_dict("records"):
+        model, run = score["stop model"], score["run"]
+        ax = axes[models.index(model), runs.index(run)]
+        part = clusters[(clusters["stop model"] == model) & (clusters["run"] == run)]
+        ax.vlines(part["wc"], 0, 100 * part["probability"], color=COLOURS[0], lw=4)
+        ax.plot(part["wc"], np.full(len(part), -12), "|", color="black", markersize=5)
+        nothing = 1 - score["leave at a nugget"]
+        text = f"{nothing:.1%} leave with nothing\nGFRC2 = {score['GFRC2']:.4f}"
+        ax.text(0.99, 0.5, text, transform=ax.transAxes, ha="right", va="center", fontsize=9)
+        if model == models[0]:
+            title = f"{literal(run)}: n = {len(part)} relevant nuggets (ticks)"
+            ax.set_title(title, loc="left", fontsize=10)
+        if model == models[-1]:
+            ax.set_xlabel("Word position of the nugget [words]")
+        if run == runs[0]:
+            ax.set_ylabel(model, rotation=0, ha="right", va="center")
+    last = max(1, clusters["wc"].max())  # 1 without any nugget
+    axes[0, 0].set(ylim=(-22, 104), yticks=(0, 50, 100), xlim=(0, 1.75 * last))
+    figure.supylabel("Users who leave at the nugget [%], by stopping model", fontsize=10)
+    return figure

@@ -1,8 +1,8 @@
-"""Outcomes of conversations held by the two-round protocol (gfrc, section 5, Figures 2 to 4).
+"""Outcomes of conversations by the two-round protocol (gfrc, section 5, Figures 2 to 4).
 
-A system turn is useful (``o``), not useful (``x``), or was never held, because the first turn
-ended the conversation (``-``). Tables of turns have the columns ``run, topic, turn, outcome`` and
-perhaps ``type`` and ``system``, the answer. Run ``a-2`` is trial 2 of system ``a``.
+A system turn is useful (``o``), not useful (``x``), or missing (``-``) because the first turn ended
+the conversation. Tables of turns have the columns ``run, topic, turn, outcome``, and some have
+``type`` and ``system``, the answer. Run ``a-2`` is trial 2 of system ``a``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def outcome_grid(turns: pd.DataFrame) -> pd.DataFrame:
 
 
 def _useful(turns: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Whether each turn was useful: one row per conversation, columns 1 and 2."""
+    """Return whether each turn was useful: one row per conversation, columns 1 and 2."""
     outcomes = turns.pivot_table(
         index=keys, columns="turn", values="outcome", aggfunc="first", sort=False
     )
@@ -75,10 +75,11 @@ def outcome_statistics(turns: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcome_scores(turns: pd.DataFrame) -> pd.DataFrame:
-    """Compute what each conversation adds to the shares: run, system, topic, measure, value.
+    """Compute the contribution of each conversation to the shares.
 
-    Measures are ``useful 1``, ``useful 2``, ``average useful`` and ``recovery``, which exists only
-    where the first turn failed. A column ``type`` is kept.
+    Columns are ``run, system, topic, measure, value``, and ``type`` if ``turns`` has it. Measures
+    are ``useful 1``, ``useful 2``, ``average useful`` and ``recovery``, which exists only where the
+    first turn failed.
     """
     keys = [name for name in ("run", "topic", "type") if name in turns]
     useful = _useful(turns, keys).astype(float)
@@ -167,7 +168,7 @@ def _page(url: str) -> str:
 
 
 def count_names(turns: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Count lines that name something with an address, and what a list does not confirm.
+    """Count lines with a name and an address, and how many of them a list does not confirm.
 
     ``known`` has the columns topic, name and url (empty where no address is known); topics without
     a name in it are left out. A line with an address names an entry of the list if the words of the
