@@ -81,7 +81,8 @@ def test_no_mark_overlaps_another_where_large_models_are_compared() -> None:
         )
         table = index.to_frame(index=False).rename(columns={"passages": over})
         tables.append(table.assign(questions=100, value=50.0, low=40.0, high=60.0))
-    figure = figures.large_models(*tables, 30)
+    by_passages, by_place = tables
+    figure = figures.large_models(by_passages, by_place, 30)
     figure.draw_without_rendering()
     for ax in figure.axes:
         lines = [line for line in ax.get_lines() if line.get_label() in models]

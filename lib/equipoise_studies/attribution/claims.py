@@ -156,11 +156,10 @@ def scored_as_stated(
 
 def as_words(evidence: Evidence) -> str:
     """Write an estimate in points with its interval, or why there is none."""
-    if evidence.low is None:
+    estimate, low, high = evidence.estimate, evidence.low, evidence.high
+    if estimate is None or low is None or high is None:
         return evidence.reason
-    numbers = (evidence.estimate, evidence.low, evidence.high)
-    estimate, low, high = (number(value, 1) for value in numbers)
-    return f"{estimate} [{low}, {high}]"
+    return f"{number(estimate, 1)} [{number(low, 1)}, {number(high, 1)}]"
 
 
 # --- intervals over questions ---------------------------------------------------------------------

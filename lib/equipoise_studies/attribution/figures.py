@@ -84,8 +84,8 @@ def biases(table: pd.DataFrame) -> Figure:
     ax.barh(at, high - low, 0.8, low, color="#dddddd", label="range in the thesis")
     ax.scatter(mean, at, marker="|", s=120, color="#444444", label="mean in the thesis")
     lengths = np.abs(table[["low", "high"]].to_numpy().T - table["value"].to_numpy())
-    means = {"linestyle": "none", "capsize": 3, "label": "this replication, 95% CI"}
-    ax.errorbar(table["value"], at, xerr=lengths, **means, **look(0))
+    style = look(0) | {"linestyle": "none", "label": "this replication, 95% CI"}
+    ax.errorbar(table["value"], at, xerr=lengths, capsize=3, **style)
     figure.legend(loc="outside lower center", ncols=3, fontsize=9)
     # "n = 15" is one word, where a name breaks.
     ax.set_yticks(at, table["name"].str.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
