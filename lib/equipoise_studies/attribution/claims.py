@@ -2,7 +2,7 @@
 
 All answers to a question are resampled together. Where a benchmark has few questions, two invented
 ones are added, one at either extreme, as in the adjusted interval of a difference of paired
-proportions (Bonett and Price 2012): where none of fifteen questions changes, a bootstrap alone
+proportions (Bonett and Price 2012). Where none of fifteen questions changes, a bootstrap alone
 would exclude that any ever does.
 """
 
@@ -22,6 +22,7 @@ from equipoise.statistics import resampled
 from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.words import number
 from equipoise_studies.attribution.data import EXPERIMENTS, Study, in_experiment
 from equipoise_studies.attribution.published import (
     DIFFERENCES,
@@ -52,12 +53,12 @@ PUBLISHED_IN = {"modes": "5.3", "mixed": "5.5", "names": "5.8"}
 
 
 def published(value: float) -> Evidence:
-    """Evidence that follows from published numbers alone."""
+    """Return evidence that follows from published numbers only."""
     return Evidence(float(value), reason="published numbers: nothing is sampled")
 
 
 def parts(values: pd.Series) -> dict[str, dict[str, Evidence]]:
-    """Evidence from published numbers, one part per row; a part has the name of its row."""
+    """Return evidence from published numbers, one part per row, named after the row."""
     by_part = {}
     for label, value in values.items():
         name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
@@ -68,7 +69,7 @@ def parts(values: pd.Series) -> dict[str, dict[str, Evidence]]:
 def mean_biases(
     biases: pd.DataFrame, keys: Sequence[str], sample: int
 ) -> dict[str, dict[str, Evidence]]:
-    """Mean of published CAB over settings, one part per group of ``keys``.
+    """Return the mean of published CAB over settings, one part per group of ``keys``.
 
     ``biases``: ``gap`` and ``error`` of settings. Settings of one benchmark share their questions,
     so their errors may all have one sign; the benchmarks are independent.
@@ -83,7 +84,7 @@ def mean_biases(
 def with_errors(
     table: pd.DataFrame, sample: int, n: int, tail: float = 0.025
 ) -> dict[str, dict[str, Evidence]]:
-    """Evidence from the ``gap`` and ``error`` of each row of a table; ``n`` questions.
+    """Return evidence from the ``gap`` and ``error`` of each row of a table; ``n`` questions.
 
     ``tail``: probability of each tail of an interval.
     """
@@ -96,14 +97,14 @@ def with_errors(
 
 
 def over_models(values: pd.Series) -> Evidence:
-    """The mean of one value per model, with a t interval over the models."""
+    """Return the mean of one value per model, with a t interval over the models."""
     half_width = stats.t.isf(0.025, len(values) - 1) * values.sem()
     mean = float(values.mean())
     return Evidence(mean, mean - half_width, mean + half_width, n=len(values))
 
 
 def largest_shifts(shifts: pd.DataFrame, sample: int) -> dict[str, dict[str, Evidence]]:
-    """How far labels shift each model's recall in the setting with the largest shift.
+    """Return how far labels shift each model's recall in the setting with the largest shift.
 
     Random variation has no direction: it makes a CAS, but no shift of the mean. Of several settings
     one shifts most by chance, so each interval has Bonferroni's level. ``shifts``: ``gap`` and
@@ -122,7 +123,7 @@ def margins_over(
     columns: str = "model",
     scores: Sequence[str] = tuple(DIFFERENCES),
 ) -> dict[str, dict[str, Evidence]]:
-    """Differences between the published scores of the others and those of ``lowest``."""
+    """Return the published scores of the others minus the scores of ``lowest``."""
     wide = numbers(table, scores).pivot_table(index=list(index), columns=columns, values=[*scores])
     margins = {}
     for score in scores:
@@ -134,7 +135,7 @@ def margins_over(
 def scored_as_stated(
     artefact: str, key: str, right: Collection[str], cites_wrongly: Collection[str]
 ) -> dict[str, dict[str, Evidence]]:
-    """Whether the published answers are scored as the text states, 1 or 0.
+    """Return whether the scores of published answers agree with the text, 1 or 0.
 
     ``key``: the column that names an answer. ``right``, ``cites_wrongly``: the answers of which the
     text says so.
@@ -155,11 +156,10 @@ def scored_as_stated(
 
 def as_words(evidence: Evidence) -> str:
     """Write an estimate in points with its interval, or why there is none."""
-    if evidence.low is None:
+    estimate, low, high = evidence.estimate, evidence.low, evidence.high
+    if estimate is None or low is None or high is None:
         return evidence.reason
-    numbers = (evidence.estimate, evidence.low, evidence.high)
-    estimate, low, high = (f"{value:+.1f}".replace("-", "−") for value in numbers)
-    return f"{estimate} [{low}, {high}]"
+    return f"{number(estimate, 1)} [{number(low, 1)}, {number(high, 1)}]"
 
 
 # --- intervals over questions ---------------------------------------------------------------------
@@ -180,7 +180,7 @@ def on_collections(
 def pooled_mean(
     table: pd.DataFrame, column: str, *, settings: Sequence[str] = (), lowest: float = -100.0
 ) -> Evidence:
-    """The mean of a column of scores up to 100, by bootstrap over questions.
+    """Return the mean of a column of scores up to 100, with a bootstrap CI over questions.
 
     ``settings``: columns; each setting has its mean first, as in a mean of published cells. Without
     them every row has the same weight. ``lowest``: the lowest value that a score can have.
@@ -199,7 +199,7 @@ def pooled_mean(
 
 
 def _by_question(table: pd.DataFrame, column: str, over: str) -> tuple[Floats, Floats]:
-    """Sums and numbers of rows, both shaped (questions, values of ``over``)."""
+    """Return sums and numbers of rows, both shaped (questions, values of ``over``)."""
     wide = table.pivot_table(column, "question", over, aggfunc=["sum", "count"], fill_value=0)
     return wide["sum"].to_numpy(dtype=np.float64), wide["count"].to_numpy(dtype=np.float64)
 
@@ -215,7 +215,7 @@ def _with_invented(sums: Floats, counts: Floats, extremes: Sequence[Any]) -> tup
 
 
 def _mean_of_settings(sums: Floats, counts: Floats) -> float:
-    """Mean of the settings' means; sums and numbers of rows have shape (questions, settings)."""
+    """Average the settings' means; sums and numbers of rows have shape (questions, settings)."""
     means = ratio(sums.sum(axis=0), counts.sum(axis=0), np.nan)
     return float(np.nanmean(means))  # a sample may contain no question of a setting
 
@@ -223,7 +223,7 @@ def _mean_of_settings(sums: Floats, counts: Floats) -> float:
 def difference_of_means(
     table: pd.DataFrame, column: str, first: str, *, published_mean: float | None = None
 ) -> Evidence:
-    """The mean of the rows whose column ``first`` is true minus the mean of the others."""
+    """Return the mean of the rows whose column ``first`` is true minus the mean of the others."""
     sides = table.assign(side=np.where(table[first], 0, 1))
     sums, counts = _by_question(sides, column, "side")
 
@@ -236,7 +236,7 @@ def difference_of_means(
 
 
 def confidence_gap(citations: pd.DataFrame, published_mean: float) -> Evidence:
-    """Mean probability of relevant citations minus that of others, in points.
+    """Return the mean probability of relevant citations minus that of others, in points.
 
     ``citations``: with ``relevant`` and ``probability``.
     """
@@ -248,7 +248,7 @@ def confidence_gap(citations: pd.DataFrame, published_mean: float) -> Evidence:
 
 
 def above_chance(scored: pd.DataFrame, settings: Sequence[str] = ()) -> Evidence:
-    """By how many points recall exceeds the recall of as many random citations.
+    """Return recall minus the recall of as many random citations, in points.
 
     ``scored`` has ``recall`` from 0 to 1, ``cited`` and the number ``k`` of passages.
     """
@@ -257,7 +257,7 @@ def above_chance(scored: pd.DataFrame, settings: Sequence[str] = ()) -> Evidence
 
 
 def farther_from_zero(pairs: pd.DataFrame) -> Evidence:
-    """How much farther from zero CAB is with labels of authors than with meaningless labels.
+    """Return the distance of CAB from zero with author labels minus that with meaningless labels.
 
     Which of two meaningless labels takes the place of Human is arbitrary, and exchanging them
     changes the sign of their CAB: only its distance from zero is informative. ``pairs``: CAB as
@@ -282,7 +282,7 @@ def farther_from_zero(pairs: pd.DataFrame) -> Evidence:
 
 
 def missed_recall(one_form: pd.DataFrame, all_forms: pd.DataFrame) -> Evidence:
-    """Recall that is missed where only [1] is read, mean of the models.
+    """Return the recall that is missed if only [1] is read, mean of the models.
 
     Further citations can only raise recall, so what as many random citations would add is
     subtracted. Takes answers of `data.large_model_answers` in two readings.
@@ -298,7 +298,7 @@ def missed_recall(one_form: pd.DataFrame, all_forms: pd.DataFrame) -> Evidence:
 
 
 def changes(scored: pd.DataFrame) -> pd.DataFrame:
-    """CAB and CAS of every question, cell (columns of `CELL`) and score, in points.
+    """Return CAB and CAS by question, cell (columns of `CELL`) and score, in points.
 
     Where one author wrote all passages, CAS is the mean of both modes with labels; otherwise it is
     that of the mode with true labels. Where several records of a model have a cell, the one with
@@ -347,14 +347,14 @@ def changes(scored: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_settings(differences: pd.DataFrame, quantity: str, experiment: str) -> Evidence:
-    """CAS or CAB over all settings of an experiment, from the table of `changes`."""
+    """Return CAS or CAB over all settings of an experiment, from the table of `changes`."""
     rows = differences[differences["experiment"] == experiment]
     lowest = -100.0 if quantity == "CAB" else 0.0
     return pooled_mean(rows, quantity, settings=CELL, lowest=lowest)
 
 
 def published_cab(differences: pd.DataFrame, experiment: str, study: Study) -> float | None:
-    """The mean CAB that the thesis reports for the settings of an experiment that are in a table.
+    """Return the mean CAB that the thesis reports for the settings of an experiment.
 
     ``differences``: the table of `changes`. None where the thesis reports none.
     """
@@ -369,7 +369,7 @@ def published_cab(differences: pd.DataFrame, experiment: str, study: Study) -> f
 
 
 def overview(differences: pd.DataFrame, study: Study, voting: Collection[str]) -> pd.DataFrame:
-    """CAB of every experiment, model and benchmark, with mean and range of the published CAB.
+    """Return CAB by experiment, model and benchmark, with mean and range of the published CAB.
 
     ``differences``: the table of `changes`. ``voting``: collections whose control is supported.
     """
@@ -408,9 +408,9 @@ def overview(differences: pd.DataFrame, study: Study, voting: Collection[str]) -
 
 
 def over_passages(differences: pd.DataFrame) -> pd.DataFrame:
-    """CAS and CAB by the number of passages, mean of both scores; passages by people.
+    """Return CAS and CAB by the number of passages, mean of both scores; passages by people.
 
-    Of models and benchmarks with several numbers of passages.
+    Only models and benchmarks with several numbers of passages are included.
     """
     is_asked = (differences["experiment"] == "documents") & (differences["relevant"] == "Human")
     rows = []
@@ -424,7 +424,7 @@ def over_passages(differences: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_placebo(differences: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """CAB or CAS of the same questions with the labels Human and LLM, and with meaningless labels.
+    """Return CAB or CAS of the same questions with author labels and with meaningless labels.
 
     The two are the columns ``authors`` and ``placebo``, their difference is ``gap``.
     """
@@ -440,7 +440,7 @@ def with_placebo(differences: pd.DataFrame, quantity: str) -> pd.DataFrame:
 
 
 def change_with_passages(large: pd.DataFrame, score: str) -> Evidence:
-    """A score with 30 passages minus that with 10, mean of the models.
+    """Return a score with 30 passages minus the score with 10, mean of the models.
 
     Each question has its mean in a model first; only questions with both are compared.
     """
@@ -451,7 +451,7 @@ def change_with_passages(large: pd.DataFrame, score: str) -> Evidence:
 
 
 def scores_by(table: pd.DataFrame, over: str, level: float, resamples: int) -> pd.DataFrame:
-    """Mean scores of large models by a column, with intervals over questions.
+    """Return mean scores of large models by a column, with CIs over questions.
 
     Each question has its mean first. Fewer than `FEWEST` questions have no interval.
     """

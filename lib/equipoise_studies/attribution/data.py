@@ -1,4 +1,4 @@
-"""What chapter 5 asks, by a config, and the cached answers that its notebook reads.
+"""Configs of chapter 5, and the cached answers that its notebook reads.
 
 References
 ----------
@@ -34,7 +34,7 @@ from equipoise_compendium import project
 
 
 def _resolved(path: Path, info: ValidationInfo) -> Path:
-    """A path below ``data/`` of the repository, or relative to the folder of the config."""
+    """Return a path below ``data/`` of the repository, or relative to the folder of the config."""
     if path.parts[:1] == ("data",):
         return project.root() / path
     folder: Path = (info.context or {}).get("folder", Path())
@@ -90,7 +90,7 @@ class Sample(Settings):
 
 
 class Model(Settings):
-    """A model behind an OpenAI-compatible ``url``, or GGUF ``weights`` on this machine.
+    """A model at an OpenAI-compatible ``url``, or GGUF ``weights`` on this machine.
 
     ``name``: of the model at its url. ``key_variable``: the environment variable with its key.
     ``parallel``: requests at a time. ``retries``: of one request, as where the rate is limited.
@@ -158,27 +158,27 @@ class Study(Settings):
     seed: int = 20250516
 
     def names(self) -> dict[str, str]:
-        """What the report calls the model of each record."""
+        """Return the name of the model of each record in the report."""
         return {key: record.name or key for key, record in self.records.items()}
 
     def cells(self, benchmark: str, *experiments: str) -> list[Cell]:
-        """The settings of some experiments on a benchmark, each once."""
+        """Return the distinct settings of some experiments on a benchmark."""
         cells: list[Cell] = []
         for experiment in experiments:
             cells += _cells(self, self.benchmarks[benchmark].found_by, experiment)
         return list(dict.fromkeys(cells))
 
     def standing_for(self, table: pd.DataFrame, benchmark: str) -> pd.DataFrame:
-        """The rows of a table whose benchmark stands for one of the thesis."""
+        """Return the rows of a table whose benchmark replaces this one of the thesis."""
         names = [name for name, it in self.benchmarks.items() if it.stands_for == benchmark]
         return table[table["benchmark"].isin(names)]
 
     def benchmarks_of_the_thesis(self) -> dict[str, str]:
-        """The benchmark of the thesis that each benchmark stands for."""
+        """Return the benchmark of the thesis that each benchmark replaces."""
         return {name: benchmark.stands_for for name, benchmark in self.benchmarks.items()}
 
     def about(self, benchmark: str = "") -> str:
-        """The data of a benchmark of the thesis, or of all, and the models that answered."""
+        """Describe the data of a benchmark of the thesis, or of all, and the models."""
         data = [it.about for it in self.benchmarks.values() if benchmark in ("", it.stands_for)]
         return f"{'; '.join(data)}; cached answers of {', '.join(self.names().values())}"
 
@@ -231,7 +231,10 @@ class Cell(NamedTuple):
 
 
 def _cells(study: Study, retrievers: tuple[str, ...], experiment: str) -> list[Cell]:
-    """The settings of an experiment; all but two use the usual retriever and number of passages."""
+    """Return the settings of an experiment.
+
+    Only two experiments vary the retriever and the number of passages.
+    """
     authors = [("Human", "Human")]
     if experiment == "modes":
         authors = [("LLM", "Human"), ("Human", "LLM")]
@@ -262,13 +265,13 @@ def _cells(study: Study, retrievers: tuple[str, ...], experiment: str) -> list[C
 
 
 def in_experiment(answers: pd.DataFrame, *experiments: str) -> pd.DataFrame:
-    """The answers in a setting of some experiments, in their order."""
+    """Return the answers in a setting of some experiments, in their order."""
     within = [not names.isdisjoint(experiments) for names in answers["experiments"]]
     return answers[within].reset_index(drop=True)
 
 
 def design_table(scored: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """The experiments with their labels, tables, and questions of the model with most."""
+    """Return experiments with labels, tables, and the largest number of questions of a model."""
     labelled = scored[scored["labels"] != "none"]
     own = set().union(*labelled["experiments"]) - set(EXPERIMENTS)
     rows = []
@@ -288,13 +291,13 @@ def design_table(scored: pd.DataFrame, study: Study) -> pd.DataFrame:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The first line of a file of cached answers: model, sampling, seed."""
+    """Read the first line of a file of cached answers with model, sampling and seed."""
     with path.open(encoding="utf-8") as lines:
         return dict(json.loads(next(lines)))
 
 
 def cached_answers(study: Study) -> pd.DataFrame:
-    """All cached answers of a study, in the form of `equipoise.loaders.answers`.
+    """Read all cached answers of a study, in the form of `equipoise.loaders.answers`.
 
     Further columns: ``model``; ``collection``, the benchmark and the first record with the same
     weights; and ``experiments``, the names of the experiments that have the answer's setting.
@@ -328,7 +331,7 @@ def cached_answers(study: Study) -> pd.DataFrame:
 
 
 def models(study: Study) -> pd.DataFrame:
-    """What answered in each record: weights, program and sampling."""
+    """Return the weights, program and sampling of each record."""
     rows = []
     for record, name in study.names().items():
         settings = read_settings(study.outputs / f"{record}.jsonl")
@@ -342,7 +345,7 @@ def models(study: Study) -> pd.DataFrame:
 
 
 def faults(scored: pd.DataFrame) -> pd.DataFrame:
-    """What was wrong with the answers of each model, counted."""
+    """Count the faults in the answers of each model."""
     counted = scored.assign(answers=1, cut_off=scored["finish"] != "stop")
     counted["citations"] = scored["citations"].map(len)
     columns = ["answers", "uncited", "out_of_range", "repeated", "malformed", "cut_off"]
@@ -372,18 +375,18 @@ COLUMNS = {
 
 
 def p_as_text(p: pd.Series) -> pd.Series:
-    """P-values as papers report them; empty where there is none."""
+    """Format p-values as papers report them; a missing one is empty."""
     return p.map("{:.3f}".format).mask(p < 0.001, "<0.001").mask(p.isna(), "")
 
 
 def quality_in_points(scored: pd.DataFrame) -> pd.DataFrame:
-    """Mean scores of each setting and mode, precision and recall in points of 100."""
+    """Return mean scores by setting and mode, precision and recall in points."""
     table = quality_table(scored, by=["benchmark", "model"]).rename(columns=COLUMNS)
     return table.assign(Precision=100 * table["precision"], Recall=100 * table["recall"])
 
 
 def bias_in_points(scored: pd.DataFrame, **draws: Any) -> pd.DataFrame:
-    """CAS and CAB of each setting, retriever and k in points of 100; ``draws``: of `bias_table`."""
+    """Return CAS and CAB by setting, retriever and k, in points; ``draws``: of `bias_table`."""
     table = bias_table(scored, ["benchmark", "model", "retriever", "k"], **draws)
     table[["value", "low", "high"]] *= 100
     table["changed"] = table["changed"].astype(str) + " of " + table["questions"].astype(str)
@@ -396,7 +399,7 @@ def bias_in_points(scored: pd.DataFrame, **draws: Any) -> pd.DataFrame:
 def most_varied(
     answers: pd.DataFrame, score: str, spread: str | Callable[..., Any] = np.ptp
 ) -> pd.DataFrame:
-    """Answers to the question whose score varies most, the first of equals."""
+    """Return the answers to the question whose score varies most, the first of equals."""
     spreads = answers.groupby(["benchmark", "question"])[score].agg(spread)
     # A stable sort, so that the first of equals is the same on every machine.
     benchmark, question = spreads.sort_values(ascending=False, kind="stable").index[0]
@@ -404,9 +407,9 @@ def most_varied(
 
 
 def example_parts(rows: pd.DataFrame, words: dict[str, int]) -> pd.DataFrame:
-    """A question with its gold answer, its passages by id and length, and answers of each mode.
+    """Return a question with gold answer, ids and lengths of passages, and answers by mode.
 
-    ``words``: of the passages. The texts of question and passages are not ours to show.
+    ``words``: of the passages. The texts of question and passages belong to others.
     """
     answer = rows.iloc[0]
     parts = [("Question", answer["question"]), ("Gold answer", "; ".join(answer["gold"]))]
@@ -421,7 +424,7 @@ def example_parts(rows: pd.DataFrame, words: dict[str, int]) -> pd.DataFrame:
 
 
 def example_answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Answers as Tables 5.16 and 5.17 show them, the question by its id."""
+    """Return answers in the columns of Tables 5.16 and 5.17, the question by its id."""
     columns = ["question", "gold", "relevant", "model", "mode"]
     columns += ["relevant_author", "nonrelevant_author", "answer", "precision", "recall"]
     table = rows[columns].rename(columns={"relevant": "relevant passage"} | COLUMNS)
@@ -434,7 +437,7 @@ def example_answers(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def passage_words(study: Study, benchmark: str) -> dict[str, int]:
-    """Number of words of each passage of a benchmark by id."""
+    """Return the number of words of each passage of a benchmark by id."""
     passages = pd.read_csv(project.noted(study.derived / "passages.csv"))
     passages = passages[passages["benchmark"] == benchmark]
     return dict(zip(passages["document"], passages["words"], strict=True))
@@ -449,7 +452,7 @@ READINGS = {
 
 
 def large_model_answers(study: Study, reading: str = "all forms") -> pd.DataFrame:
-    """Public answers of large models with precision, recall and correctness, in points.
+    """Read public answers of large models with precision, recall and correctness, in points.
 
     ``cites``: 100 where an answer cites a passage that it was shown. Precision and recall are 0
     where it does not, as in the thesis.
@@ -479,7 +482,7 @@ READS_FIRST = {
 
 
 def judged_claims(study: Study) -> pd.DataFrame:
-    """Claims of which experts judged the support: ``full`` support, and ``right``, in points.
+    """Read claims whose support experts judged, with ``full`` and ``right`` in points.
 
     Claims that they marked N/A are left out. ``reads_first``: whether the system reads sources
     before it answers, missing where that is unknown.

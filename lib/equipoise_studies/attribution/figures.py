@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -27,7 +28,7 @@ def modes(documents: pd.DataFrame) -> Figure:
     """
     centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
     names = documents["mode"].drop_duplicates().tolist()
-    figure, ax = plt.subplots(figsize=(6, 1.34 * len(names)))
+    figure, ax = plt.subplots(figsize=(7, 1.34 * len(names)))
     for line, mode in enumerate(names):
         for place, row in enumerate(documents[documents["mode"] == mode].itertuples()):
             box = FancyBboxPatch(
@@ -40,7 +41,8 @@ def modes(documents: pd.DataFrame) -> Figure:
                 ec=COLOURS[0] if row.relevant else "#888888",
             )
             ax.add_patch(box)
-            text = f"Document [{row.document}]\nby {row.author}"
+            author = f"relevant, by {row.author}" if row.relevant else f"by {row.author}"
+            text = f"Document [{row.document}]\n{author}"
             ax.text(place + 0.49, -line - 0.38, text, **centred)
             label, background = "no label", _PLAIN
             if not pd.isna(row.label):
@@ -55,13 +57,12 @@ def modes(documents: pd.DataFrame) -> Figure:
     return figure
 
 
-def biases(table: pd.DataFrame, label: str) -> Figure:
-    """Draw values with their intervals below each other, by group, and a line at zero.
+def biases(table: pd.DataFrame) -> Figure:
+    """Draw CAB with its intervals by group, from top to bottom, and a line at zero.
 
     ``table`` (columns name, value, low, high, group, published low, published mean, published
-    high): from top to bottom; the name of a group is above its rows, the published range under
-    each.
-    ``label``: of the x axis.
+    high): the name of a group, a pair of labels, is above its rows. The published range is under
+    each row.
     """
     n_groups = table["group"].nunique()
     figure, ax = plt.subplots(figsize=(7, 1.2 + 0.3 * (len(table) + 1.4 * n_groups)))
@@ -80,18 +81,19 @@ def biases(table: pd.DataFrame, label: str) -> Figure:
     columns = ["published low", "published mean", "published high"]
     low, mean, high = table[columns].to_numpy(dtype=np.float64).T
     ax.axvline(0, color="#444444", lw=1)
-    ax.barh(at, high - low, 0.8, low, color="#dddddd")
-    ax.scatter(mean, at, marker="|", s=120, color="#444444")
-    published = np.flatnonzero(~np.isnan(high))
-    if published.size:  # labelled once, where it first appears
-        first = published[0]
-        note(ax, "published", (high[first], at[first]), (3, 0), va="center", fontsize=9)
+    ax.barh(at, high - low, 0.8, low, color="#dddddd", label="range in the thesis")
+    ax.scatter(mean, at, marker="|", s=120, color="#444444", label="mean in the thesis")
     lengths = np.abs(table[["low", "high"]].to_numpy().T - table["value"].to_numpy())
-    ax.errorbar(table["value"], at, xerr=lengths, linestyle="none", capsize=3, **look(0))
+    style = look(0) | {"linestyle": "none", "label": "this replication, 95% CI"}
+    ax.errorbar(table["value"], at, xerr=lengths, capsize=3, **style)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9)
     # "n = 15" is one word, where a name breaks.
     ax.set_yticks(at, table["name"].str.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
     ax.set_ylim(place + 0.6, 0.7)
-    ax.set_xlabel(label)
+    ax.set_xlabel("CAB (points)", labelpad=18)
+    below_zero: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top", "fontsize": 9}
+    note(ax, "← favours the second label", (0, 0), (-6, -20), ha="right", **below_zero)
+    note(ax, "favours the first label →", (0, 0), (6, -20), ha="left", **below_zero)
     ax.grid(visible=False, axis="y")
     return figure
 
@@ -104,10 +106,10 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
     thesis, Figure 5.9.
     """
     groups = table["group"].unique()
-    # Half of the least distance between two numbers is shared by the groups.
+    # The groups share four fifths of the least distance between two numbers.
     distances = np.diff(np.sort(table[x].unique()))
     least_distance = float(distances.min()) if distances.size else 1.0
-    step = 0.5 * least_distance / max(len(groups), 2)
+    step = 0.8 * least_distance / max(len(groups), 2)
     for number, group in enumerate(groups):
         rows = table[table["group"] == group]
         shift = step * (number - (len(groups) - 1) / 2)
@@ -123,29 +125,27 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
     return ax
 
 
-def bars(table: pd.DataFrame, label: str) -> Figure:
+def bars(table: pd.DataFrame, label: str, sources: Mapping[str, str]) -> Figure:
     """Draw numbers as bars below each other; published ones are grey.
 
     ``table``: columns benchmark, model, source, total. ``label``: of the x axis.
+    ``sources``: what the legend calls each source.
     """
     figure, ax = plt.subplots(figsize=(6, 0.8 + 0.32 * len(table)))
     places = -np.arange(len(table), dtype=np.float64)
     for source in table["source"].drop_duplicates():
         source_rows = (table["source"] == source).to_numpy()
-        is_published = source == "published"
-        colour = GREY if is_published else COLOURS[0]
-        label_of_bars = "published" if is_published else "in this replication"
         ax.barh(
             places[source_rows],
             table.loc[source_rows, "total"],
             0.7,
-            color=colour,
-            label=label_of_bars,
+            color=GREY if source == "published" else COLOURS[0],
+            label=sources[source],
         )
     ax.set_yticks(places, table["model"] + ", " + table["benchmark"])
     ax.set_xlabel(label)
     ax.grid(visible=False, axis="y")
-    figure.legend(loc="outside lower right", ncols=2)
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
@@ -154,30 +154,39 @@ def over_passages(table: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(2, 1, figsize=(6, 5.3), sharex=True)
     table = table.assign(group=table["model"] + ", " + table["benchmark"])
     for ax, quantity in zip(axes, ("CAS", "CAB"), strict=True):
-        values_over(ax, table[table["quantity"] == quantity], "k", f"{quantity}, points")
+        values_over(ax, table[table["quantity"] == quantity], "k", f"{quantity} (points)")
         ax.axhline(0, color="#444444", lw=1)
-    axes[1].set_xlabel("Passages shown, k")
-    handles, labels = axes[1].get_legend_handles_labels()
-    if len(handles) > 1:
-        figure.legend(handles, labels, loc="outside lower center", ncol=2, fontsize=9)
+    axes[1].set_xlabel("Passages shown (k)")
+    _legend_with_n(figure, table)
     return figure
 
 
+def _legend_with_n(figure: Figure, table: pd.DataFrame) -> None:
+    """Add a legend with the number of questions of each ``group`` below the figure."""
+    handles, groups = figure.axes[0].get_legend_handles_labels()
+    questions = table.groupby("group")["questions"]
+    labels = []
+    for group in groups:
+        counts = questions.get_group(group)
+        least, most = counts.min(), counts.max()
+        n = f"{least} to {most}" if least < most else f"{least}"
+        labels.append(f"{group}, n = {n}")
+    figure.legend(handles, labels, loc="outside lower center", ncol=2, fontsize=9)
+
+
 def large_models(by_passages: pd.DataFrame, by_place: pd.DataFrame, most_passages: int) -> Figure:
-    """Draw scores of large models by the number of passages, and by the relevant one's place."""
-    figure, axes = plt.subplots(3, 2, figsize=(7.5, 7.5), sharex="col", sharey="row")
-    panels = {"passages": by_passages, "place": by_place}
+    """Draw scores of large models by the number of passages, and by the relevant one's position."""
+    widths = {"width_ratios": [3, 7]}  # the right panels show more numbers
+    figure, axes = plt.subplots(
+        3, 2, figsize=(10, 7.5), sharex="col", sharey="row", gridspec_kw=widths
+    )
+    by_passages = by_passages.assign(group=by_passages["model"])
+    panels = {"passages": by_passages, "place": by_place.assign(group=by_place["model"])}
     for column, (over, table) in enumerate(panels.items()):
         for ax, score in zip(axes[:, column], ("Precision", "Recall", "Correctness"), strict=True):
-            rows = table[table["score"] == score].assign(group=table["model"])
-            values_over(ax, rows, over, "" if column else f"{score}, points")
+            rows = table[table["score"] == score]
+            values_over(ax, rows, over, "" if column else f"{score} (points)")
     axes[2, 0].set_xlabel("Passages shown")
-    axes[2, 1].set_xlabel(f"Place of the relevant one of {most_passages}")
-    handles, models = axes[0, 0].get_legend_handles_labels()
-    questions = by_passages.groupby("model")["questions"]
-    labels = []
-    for model in models:
-        counts = questions.get_group(model)
-        labels.append(f"{model}, n = {counts.min()} to {counts.max()}")
-    figure.legend(handles, labels, loc="outside lower center", ncol=2, fontsize=9)
+    axes[2, 1].set_xlabel(f"Position of the relevant passage among {most_passages}")
+    _legend_with_n(figure, by_passages)
     return figure

@@ -1,4 +1,4 @@
-"""Prompts that ask for an answer with citations, and the labels that name authors.
+"""Prompts that require an answer with citations, and the labels that name authors.
 
 References
 ----------
@@ -29,14 +29,14 @@ _NAME = re.compile(r"\b([A-Z][a-z]+),?[ ]+([A-Z][a-z]+)\b")
 
 
 class LabelSet(Settings):
-    """Labels of two groups of authors, and the sentence that announces them to a model."""
+    """Labels of two groups of authors, and the sentence that introduces them to a model."""
 
     notice: str
     groups: dict[str, tuple[str, ...]]
     source: str = ""
 
     def shown(self, mode: str, group: str) -> str | None:
-        """The group that a document of ``group`` is shown to be of; None in mode Vanilla."""
+        """Return the group in the label of a document of ``group``; None in mode Vanilla."""
         if mode == "Vanilla":
             return None
         other_group = ({*self.groups} - {group}).pop()
@@ -44,7 +44,7 @@ class LabelSet(Settings):
 
 
 def read_names(path: Path) -> list[str]:
-    """The pool of names that a model listed: two capitalised words each, without repetitions."""
+    """Read the distinct names, of two capitalised words each, that a model listed."""
     if not path.is_file():
         return []
     _, line = project.noted(path).read_text(encoding="utf-8").splitlines()
@@ -70,7 +70,7 @@ def read_labels(path: Path, names: Sequence[str] = ()) -> dict[str, LabelSet]:
 def shown_in_modes(
     labels: LabelSet, modes: Sequence[str], relevant: str, nonrelevant: str
 ) -> pd.DataFrame:
-    """What each mode shows of three documents, the second of them relevant.
+    """Return the labels of three documents in each mode; the second one is relevant.
 
     ``relevant``, ``nonrelevant``: the authors of the relevant document and of the others.
     """
@@ -88,7 +88,7 @@ def shown_in_modes(
 
 
 class Passage(NamedTuple):
-    """A passage as a model receives it, with or without a label of its author."""
+    """Format a passage for a model, with or without a label of its author."""
 
     text: str
     label: str | None = None
@@ -114,7 +114,7 @@ class Prompts(Settings):
     one_message: bool = False
 
     def asked(self, question: str, passages: Sequence[Passage]) -> dict[str, str]:
-        """The message with a question and its passages, which are numbered from 1."""
+        """Write the message with a question and its passages, which are numbered from 1."""
         lines = []
         for number, (text, label) in enumerate(passages, start=1):
             form = self.document if label is None else self.document_labelled
@@ -131,7 +131,7 @@ class Prompts(Settings):
         notice: str = "",
         label: Callable[[int, str], str | None] = lambda _group, _text: None,
     ) -> Messages:
-        """Messages that ask for an answer with citations (thesis, Figures 5.2 and 5.7).
+        """Write messages that require an answer with citations (thesis, Figures 5.2 and 5.7).
 
         ``notice``: announces the labels. ``label``: returns the label of an example's passage, from
         the group of its author and its text.
@@ -154,7 +154,7 @@ class Prompts(Settings):
         return [{"role": "system", "content": instruction}, *messages]
 
     def rewriting(self, passage: str) -> Messages:
-        """The message that asks for a paraphrase of a passage (thesis, Figure 5.6)."""
+        """Write the message that requires a paraphrase of a passage (thesis, Figure 5.6)."""
         text = _filled(self.paraphrase, passage=" ".join(passage.split()))
         return [{"role": "user", "content": text}]
 
@@ -177,7 +177,7 @@ def read_prompts(study: Study) -> Prompts:
 
 
 def prompts_of_figures(prompts: Prompts, notice: str) -> dict[str, pd.DataFrame]:
-    """Lines of the prompts of Figures 5.2, 5.6, 5.7 and 5.8.
+    """Return the lines of the prompts of Figures 5.2, 5.6, 5.7 and 5.8.
 
     Without documents 3 to 9 and the worked examples.
     """

@@ -26,7 +26,7 @@ ROUNDING = 0.05
 
 
 def numbers(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """A published table with some columns as numbers, without the marks of significance."""
+    """Return a published table with some columns as numbers, without marks of significance."""
     table = table.copy()
     for column in columns:
         table[column] = table[column].str.rstrip("†").astype(float)
@@ -34,13 +34,13 @@ def numbers(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def tables(*table_numbers: str) -> pd.DataFrame:
-    """Published tables of chapter 5 below each other, as text; ``table_numbers``: such as 5.1."""
+    """Concatenate published tables of chapter 5 as text; ``table_numbers``: such as 5.1."""
     parts = [printed_table(f"thesis/table-{number}") for number in table_numbers]
     return pd.concat(parts, ignore_index=True)
 
 
 def by_score(table: pd.DataFrame) -> pd.DataFrame:
-    """Published CAS or CAB, one row per setting and ``score``.
+    """Return published CAS or CAB, one row per setting and ``score``.
 
     ``published`` is the cell as text, ``gap`` its number; ``marked``: as significant.
     """
@@ -52,7 +52,7 @@ def by_score(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def quality(*table_numbers: str) -> pd.DataFrame:
-    """Published precision and recall by setting and ``mode``, as numbers.
+    """Return published precision and recall by setting and ``mode``, as numbers.
 
     Without ``table_numbers`` of all tables; of Table 5.4 only what no other table has: the text of
     Table 5.14 has lost GPT-4's rows.
@@ -68,13 +68,13 @@ def quality(*table_numbers: str) -> pd.DataFrame:
 
 
 def quality_of(mode: str) -> pd.DataFrame:
-    """Published precision and recall in a mode, by setting."""
+    """Return published precision and recall in a mode, by setting."""
     table = quality()
     return table[table["mode"] == mode].set_index(SETTING)[SCORES]
 
 
 def labelled_human(table: pd.DataFrame, mode: pd.Series) -> pd.Series:
-    """Whether the relevant passage has the label Human; ``mode``: of the relevant passage.
+    """Return whether the relevant passage, shown in a ``mode``, has the label Human.
 
     Informed tells the truth about the relevant passage, CF-informed the opposite.
     """
@@ -82,7 +82,7 @@ def labelled_human(table: pd.DataFrame, mode: pd.Series) -> pd.Series:
 
 
 def towards_people(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Differences of the modes with the sign of CAB: positive where people are favoured."""
+    """Give differences of modes the sign of CAB, positive where people are favoured."""
     sign = np.where(gaps.index.get_level_values("relevant") == "Human", 1, -1)
     return gaps.mul(sign, axis=0)
 
@@ -91,11 +91,11 @@ def towards_people(gaps: pd.DataFrame) -> pd.DataFrame:
 
 
 def differences(mode: str, against: str, sample: int) -> pd.DataFrame:
-    """Published scores in one mode minus those in another, by setting and score, in points.
+    """Subtract published scores in one mode from scores in another, in points.
 
-    ``sample``: questions of each mean. Returns columns of `SETTING` with ``score, gap, error``, the
-    largest standard error that the two means allow: for scores from 0 to 1 with means a and b,
-    E[d²] is at most min(a + b, 2 - a - b).
+    ``sample``: questions of each mean. Returns columns of `SETTING` with ``score, gap, error``.
+    The error is the largest standard error that the two means allow. For scores from 0 to 1 with
+    means a and b, E[d²] is at most min(a + b, 2 - a - b).
     """
     a, b = quality_of(mode) / 100, quality_of(against) / 100
     parts = []
@@ -110,7 +110,7 @@ def differences(mode: str, against: str, sample: int) -> pd.DataFrame:
 
 
 def biases(table: pd.DataFrame, sample: int, modes: tuple[str, str] | None = None) -> pd.DataFrame:
-    """Published CAB by setting and score, with the largest standard error that it can have.
+    """Return published CAB by setting and score, with its largest possible standard error.
 
     ``modes``: those that it compares, where the thesis publishes their means. Returns the columns
     of `by_score` with ``error``.
@@ -128,7 +128,7 @@ def biases(table: pd.DataFrame, sample: int, modes: tuple[str, str] | None = Non
 
 
 def with_interval(table: pd.DataFrame, sample: int, tail: float = 0.025) -> pd.DataFrame:
-    """``low`` and ``high`` of each ``gap`` with its ``error``, widened by the rounding."""
+    """Add ``low`` and ``high`` of each ``gap`` with its ``error``, widened by the rounding."""
     reach = stats.t.isf(tail, sample - 1) * table["error"] + ROUNDING
     return table.assign(low=table["gap"] - reach, high=table["gap"] + reach)
 
@@ -155,11 +155,11 @@ def next_to(
 
 
 def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
-    """The least CAB of recall that differs from zero, by number of questions.
+    """Return the least CAB of recall that differs from zero, by number of questions.
 
-    It is computed for questions that all change in one direction. Next to it, if recall changed as
-    often as Table 5.2 reports: half of the width of an interval, and how often the exact test would
-    find a CAB as large as Table 5.3 reports, on average over its settings.
+    It is computed for questions that all change in one direction. The other columns assume that
+    recall changes as often as Table 5.2 reports. They are half of the width of an interval, and how
+    often the exact test finds a CAB as large as Table 5.3 reports, on average over its settings.
     """
     # Recall is 0 or 1 here, so its CAS is the share of the questions that change.
     cas = numbers(tables("5.2"), DIFFERENCES)["ΔRecall"].to_numpy() / 100
@@ -185,7 +185,7 @@ def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
 
 
 def power(n: int, changed: np.ndarray, gap: np.ndarray, alpha: float) -> np.ndarray:
-    """How often the exact paired test of n scores of 0 or 1 is significant.
+    """Return how often the exact paired test of n scores of 0 or 1 is significant.
 
     ``changed``: share of the scores that change; ``gap``: the change of their mean.
     """
