@@ -29,6 +29,7 @@ _FRONT_DOOR = {
     "loaders.trec": "read_qrels read_run read_runs",
     "measures.attribution": "cab cas score_answers score_attribution verdicts",
     "measures.citations": "citation_share",
+    "measures.exposure": "exposure_over_relevance exposure_verdicts",
     "measures.gfr": "gfr_clusters gfr_table",
     "measures.gfrc": "gfrc nugget_scores turns",
     "measures.gfrc2": "gfrc2 user_clusters",

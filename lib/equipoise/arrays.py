@@ -102,9 +102,16 @@ def places(values: pd.Series, index: pd.Index) -> Integers:
     """Place of each value in an index that has each once, -1 where it is not there."""
     if not (values.dtype == index.dtype == "str"):
         return index.get_indexer(values).astype(np.int64)
-    # Arrow compares the texts where they lie; pandas would make a Python object of each.
-    positions = pc.index_in(pa.array(values), value_set=pa.array(index))
-    return pc.fill_null(positions, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    # Arrow compares the texts where they lie; pandas would make a Python object of each. The index
+    # may be a whole collection: the values that are looked for take a smaller table.
+    encoded = pa.array(values).dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    found = pc.index_in(pa.array(index), value_set=encoded.dictionary)
+    place_of_value = np.full(len(encoded.dictionary) + 1, -1)  # the last is of missing values
+    rows = pc.is_valid(found).to_numpy(zero_copy_only=False)
+    place_of_value[found.drop_null().to_numpy()] = np.flatnonzero(rows)
+    return place_of_value[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
 
 
 def single_precision(scores: ArrayLike) -> NDArray[np.float32]:

@@ -479,9 +479,10 @@ Repeats = Annotated[int, Field(ge=1, description="Random samples for each number
 CitationStyle = Annotated[
     str,
     Field(
-        title="bracket|doc|REGEX",
-        description="How citations are written: [1], [doc 1], or by a regular expression whose "
-        "first group is the number.",
+        title="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
+        description="How citations are written: detected for each answer, links included; [1], "
+        "[^1], \u30101\u2020source\u3011, [doc 1], <cite>1</cite>, \u00b9, (1), or a regular "
+        "expression whose first group is the number.",
     ),
 ]
 OutOfRange = Annotated[
@@ -550,6 +551,15 @@ Difference = Annotated[
         ge=1e-100,
         le=1e100,
         description="Smallest difference worth finding, in the unit of the scores.",
+    ),
+]
+LeastRead = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1,
+        description="Share of the answers that must be read, with a citation of a retrieved "
+        "document, for a verdict.",
     ),
 ]
 

@@ -143,7 +143,7 @@ def tidy_runs(source: Any) -> pd.DataFrame:
     for column in ("rank", "score"):
         if column in names:
             tidy[column] = _numbers(table[names[column]], label, column)
-    is_tidy = set(tidy.columns) <= set(table.columns)
+    is_tidy = "rank" in tidy and set(tidy.columns) <= set(table.columns)
     if is_tidy and tidy.dtypes.equals(table[tidy.columns].dtypes):
         return table  # of a reader: rows in the order of the file
     run, topic = pd.factorize(tidy["run"])[0], pd.factorize(tidy["topic"])[0]
@@ -232,15 +232,25 @@ def tidy_scores(source: Any) -> pd.DataFrame:
 # --- memberships ----------------------------------------------------------------------------------
 
 
+MISSING = ("unknown",)
+"""Names in a column of groups that are no group: whose membership is missing."""
+
+
 def tidy_memberships(
-    source: Any, name: str, attribute: AttributeSet | None = None, file: str = ""
+    source: Any,
+    name: str,
+    attribute: AttributeSet | None = None,
+    file: str = "",
+    missing: Sequence[str] = MISSING,
 ) -> tuple[pd.DataFrame, AttributeSet]:
     """Return group memberships as columns document and a share for each group, and their set.
 
     They have a column topic where they are for one topic only. ``source``: the group of each
     document, or the shares of groups; a document with several groups belongs to each equally. The
     column of groups is called like the set, or group, or is the only one that has names. Without an
-    attribute set the groups are those found, by name, nominal, with equal targets.
+    attribute set the groups are those found, by name, nominal, with equal targets. A row whose
+    group is empty or ``missing`` is left out, and a note counts them; a group of the attribute set
+    is never missing.
 
     >>> table, sets = tidy_memberships({"d1": "large", "d2": "small"}, "SIZE")
     >>> table
@@ -264,11 +274,20 @@ def tidy_memberships(
     if attribute is not None and set(attribute.groups) <= columns:
         tidy = _columns_of_groups(table, ids, list(attribute.groups), label)
     elif "group" in names:
-        group = _ids(table[names["group"]], label, "group").str.strip()
+        group = table[names["group"]].astype("str").fillna("").str.strip()
+        groups = list(attribute.groups) if attribute is not None else []
+        words = [word for word in ("", *missing) if word not in groups]
+        is_missing = group.isin(words)
+        if is_missing.any():
+            counts = group[is_missing].value_counts()
+            reasons = [f"{count} {shown(word)}" for word, count in counts.items()]
+            message = f"{label}: no group in {name} for {is_missing.sum()} of {len(group)} rows"
+            warnings.warn(f"{message} ({', '.join(reasons)})", Note, 2)
+            table, ids, group = table[~is_missing], ids[~is_missing], group[~is_missing]
         share = pd.Series(1.0, table.index)
         if "share" in names:
             share = _numbers(table[names["share"]], label, "share")
-        groups = list(attribute.groups) if attribute is not None else sorted(group.unique())
+        groups = groups or sorted(group.unique())
         tidy = _rows_of_groups(ids, group, share, groups, label)
     else:
         no_groups = {*names.values(), *NAMES["topic"]}
@@ -287,11 +306,15 @@ def tidy_memberships(
 def _columns_of_names(table: pd.DataFrame) -> list[str]:
     """Return the columns that have names of groups, not ids of documents or numbers."""
     id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
-    return [
-        str(column)
-        for column, values in table.items()
-        if column not in id_columns and pd.to_numeric(values, errors="coerce").isna().any()
-    ]
+    columns = []
+    for column, values in table.items():
+        if pd.api.types.is_numeric_dtype(values):
+            continue
+        # An empty cell is no name: it is missing, among names as among numbers.
+        cells = values[values.notna() & (values.astype("str").str.strip() != "")]
+        if column not in id_columns and pd.to_numeric(cells, errors="coerce").isna().any():
+            columns.append(str(column))
+    return columns
 
 
 def _column_of_set(

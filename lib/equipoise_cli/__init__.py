@@ -23,6 +23,7 @@ from equipoise_cli import (
     reports,
     score_attribution,  # noqa: F401 - it adds to score
     score_citations,  # noqa: F401 - it adds to score
+    score_exposure,  # noqa: F401 - it adds to score
     score_gfr,  # noqa: F401 - it adds to score
     score_overlap,  # noqa: F401 - it adds to score
     score_ranking_bias,  # noqa: F401 - it adds to score

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 
 @contextmanager
-def cluster(address: str | None) -> Iterator[Executor | None]:
-    """Connect to the Dask scheduler at an address; None without an address.
+def cluster(address: str | None) -> Iterator[Any]:
+    """Return a client of the Dask scheduler at an address; None without an address.
 
     The workers need this library, and the same files under the same paths.
     """
@@ -30,21 +29,31 @@ def cluster(address: str | None) -> Iterator[Executor | None]:
             f"no Dask scheduler answers at {address}; an address is like tcp://127.0.0.1:8786"
         ) from None
     with client:
-        yield client.get_executor(pure=False)
+        yield client
 
 
 def run_each(
     function: Callable[..., Any],
     tasks: Sequence[tuple[Any, ...]],
-    executor: Executor | None,
+    client: Any,
     unit: str,
+    **shared: Any,
 ) -> list[Any]:
     """Return the results of a function for each task's arguments, in their order.
 
-    A progress bar on standard error counts the ``unit``.
+    ``client``: of `cluster`. ``shared``: arguments of all tasks, which a cluster gets once. A
+    progress bar on standard error counts the ``unit``.
     """
     from tqdm import tqdm
 
-    run: Any = map if executor is None else executor.map
-    results = run(function, *zip(*tasks, strict=True))
+    if client is None:
+        results: Any = (function(*task, **shared) for task in tasks)
+    else:
+        # Each in a list, as Dask would send the items of a dictionary one by one.
+        copies = {
+            name: client.scatter([value], broadcast=True, hash=False)[0]
+            for name, value in shared.items()
+        }
+        futures = [client.submit(function, *task, **copies, pure=False) for task in tasks]
+        results = (future.result() for future in futures)
     return list(tqdm(results, total=len(tasks), unit=unit, file=sys.stderr, disable=None))

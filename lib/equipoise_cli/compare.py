@@ -13,8 +13,17 @@ import click
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, Kind, refuse_outputs
-from equipoise_cli.shared import FILE, FORCE, TARGET, print_text, samples
-from equipoise_cli.tables import FORMATS, Marked, Table, axes, check_figure, drawn, together
+from equipoise_cli.shared import FILE, FORCE, TARGET, print_text, samples, show_seen
+from equipoise_cli.tables import (
+    FORMATS,
+    Marked,
+    Table,
+    axes,
+    check_figure,
+    drawn,
+    p_value,
+    together,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,9 +40,21 @@ _TABLE = Kind("table", lambda path: path.suffix.lower() in (".csv", ".md", ".tex
 @click.command(
     cls=DeclaredCommand,
     declared=[Declared("equipoise.statistics.compare_systems")],
-    epilog=samples("SCORES"),
+    epilog=samples("SCORES", "--qrels", "--run"),
 )
-@click.argument("scores", type=FILE, nargs=-1, required=True)
+@click.argument("scores", type=FILE, nargs=-1)
+@click.option(
+    "--qrels",
+    type=FILE,
+    help="Judgements: SCORES are runs, which ir_measures scores by --measure first.",
+)
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    type=FILE,
+    help="Run, or a folder of runs, with --qrels; repeatable.",
+)
 @click.option("-o", "--output", type=TARGET, help="File to write the tables to.  [standard output]")
 @FORCE
 @click.option(
@@ -77,6 +98,8 @@ _TABLE = Kind("table", lambda path: path.suffix.lower() in (".csv", ".md", ".tex
 @fails_on_conditions
 def compare(
     scores: Any,
+    qrels: Any,
+    runs: Any,
     output: Any,
     force: bool,
     form: str,
@@ -98,7 +121,8 @@ def compare(
     over the largest.
 
     SCORES are tables as equipoise score writes them, or the output of ir_measures -q (topic,
-    measure, value) or trec_eval -q (measure, topic, value); each file is recognised by its content:
+    measure, value) or trec_eval -q (measure, topic, value), or folders of such files; each file is
+    recognised by its content:
 
     \b
     run,topic,attribute,measure,value        T1  nDCG@10  0.31        ndcg_cut_10  T1  0.31
@@ -106,7 +130,12 @@ def compare(
     """  # noqa: D301 - click reads a backspace as: leave these lines as they are
     check_figure(figure, alone=False)
     outputs = {"-o": (output, _TABLE), "--figure": (figure, DRAWING)}
-    refuse_outputs(outputs, list(scores), force=force)
+    inputs = [*scores, *runs]
+    refuse_outputs(outputs, [*inputs, qrels], force=force)
+    if not inputs:
+        raise click.UsageError("give SCORES, or runs with --qrels and --run")
+    if qrels is None and runs:
+        raise click.UsageError("--run must be given with --qrels, the judgements of the runs")
     source = click.get_current_context().get_parameter_source("correction")
     is_chosen = source is not click.core.ParameterSource.DEFAULT
     if options["test"] == "tukey" and is_chosen and options["correction"] != "none":
@@ -115,19 +144,18 @@ def compare(
             " and takes no other correction; leave it out, or choose --test t"
         )
     from equipoise.loaders.scores import read_scores
+    from equipoise.loaders.trec import run_files
 
-    table = read_scores(scores)
+    files = [file for path in inputs for file in run_files(path)]
+    table = read_scores(files) if qrels is None else _scored_runs(files, qrels, measures)
     if attribute is not None:
         table = table[table["attribute"] == attribute]
         if table.empty:
             raise click.BadParameter(f"no scores of the attribute set {attribute}")
     comparisons = _compared(table, measures, options)
     directions = _directions(comparisons, lower)
-    # With --by there are several comparisons, each of which would be a figure.
-    if figure is not None and (options["by"] or len(comparisons) > 1):
-        raise click.UsageError(
-            "a figure is of one comparison: choose one by --measure and --attribute, without --by"
-        )
+    if figure is not None and options["by"]:
+        raise click.UsageError("a figure has a row for each measure: draw it without --by")
     names = show or _default_tables(comparisons, options, groups is not None, form)
     gaps = _gaps(table, measures, groups, options) if "gaps" in names else None
     tables = []
@@ -137,8 +165,7 @@ def compare(
         tables.append(replace(shown_table, title=title, label=key))
     _write(together(tables, form), output)
     if figure is not None:
-        (comparison,) = comparisons.values()
-        _draw(comparison, options["level"], figure)
+        _draw(comparisons, options["level"], figure)
     return _values(comparisons, gaps, options["by"])
 
 
@@ -151,16 +178,43 @@ def _write(text: str, output: Path | None) -> None:
         write_files({output: text})
 
 
-def _draw(comparison: Comparison, level: float, path: Path) -> None:
-    """Draw the means of the runs, and their differences beside."""
+def _scored_runs(files: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
+    """Score runs by measures of ir_measures, one file at a time."""
+    import pandas as pd
+
+    from equipoise.loaders.trec import read_qrels, read_run, run_names
+    from equipoise.measures.effectiveness import run_effectiveness
+
+    if not measures:
+        raise click.UsageError("--qrels needs a --measure of ir_measures, such as nDCG@10")
+    judgements = read_qrels(qrels)
+    tables = [
+        run_effectiveness(read_run(file, name), judgements, measures)
+        for file, name in zip(files, run_names(files), strict=True)
+    ]
+    show_seen(*tables)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _draw(comparisons: Comparisons, level: float, path: Path) -> None:
+    """Draw a row for each measure: means of the runs, and their differences from the baseline."""
     from equipoise_compendium.writing import write_files
 
-    n_runs = len(comparison.leaderboard)
-    _, panels = axes(1, 2, sharey=True, figsize=(10, 1.4 + 0.45 * n_runs))
+    heights = [1.4 + 0.45 * len(comparison.leaderboard) for comparison in comparisons.values()]
+    _, rows = axes(
+        *(len(heights), 2),
+        sharey="row",
+        squeeze=False,
+        height_ratios=heights,
+        figsize=(10, sum(heights)),
+    )
     from equipoise_cli.figures import compared_runs
 
-    panels = compared_runs(panels, comparison, level)
-    write_files({path: drawn(panels[0], path, f"{comparison.measure} of {n_runs} runs")})
+    for panels, (label, comparison) in zip(rows, comparisons.items(), strict=True):
+        compared_runs(panels, replace(comparison, measure=label), level)
+    n_runs = len(next(iter(comparisons.values())).leaderboard)
+    title = f"{', '.join(comparisons)} of {n_runs} runs"
+    write_files({path: drawn(rows[0][0], path, title)})
 
 
 # --- comparisons ----------------------------------------------------------------------------------
@@ -331,14 +385,14 @@ def _pair_cells(comparison: Comparison, level: float) -> pd.DataFrame:
     for place, run in enumerate(differences.index):
         row: dict[str, Any] = {"": names[place], "run": run}
         for other_place, other in enumerate(differences.index):
-            p = p_values.loc[run, other]
+            difference, p = differences.loc[run, other], p_values.loc[run, other]
             text, is_significant = "", False
             # A comparison with a baseline alone leaves most pairs without one.
-            if place < other_place and pd.notna(p):
-                text = f"{differences.loc[run, other]:+.4f}"
+            if place < other_place and pd.notna(difference):
+                text = f"{difference:+.4f}"
                 is_significant = bool(p <= significance(level))
-            elif place > other_place and pd.notna(p):
-                text = f"{p:.4f}" if p >= 0.00005 else "< 0.0001"
+            elif place > other_place and pd.notna(difference):
+                text = p_value(p)
             row[names[other_place]] = Marked(text, best=is_significant)
         rows.append(row)
     return pd.DataFrame(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import re
 from collections import Counter
@@ -18,7 +19,7 @@ FAILED = 3
 
 _CONDITION = re.compile(
     r"\s*(?P<measure>[^<>\[\]]*[^<>\[\]\s=])\s*(\[(?P<label>[^<>\[\]]+)\])?"
-    r"\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>[^<>=\s]+)\s*"
+    r"\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>[^<>=\s%]+)\s*(?P<unit>%|points?)?\s*"
 )
 _IS_BEYOND = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 _MOST_LINES = 10
@@ -41,9 +42,13 @@ class Condition(NamedTuple):
 def read_condition(text: str) -> Condition:
     """Read ``MEASURE>NUMBER`` or ``MEASURE[LABEL]>NUMBER``, with > or >= or < or <=.
 
+    A number in percent or points is a hundredth of it.
+
     >>> condition = read_condition("GF-NMD [SIZE] < 0.3")
     >>> condition.measure, condition.label, condition.sign, condition.bound
     ('GF-NMD', 'SIZE', '<', 0.3)
+    >>> read_condition("cited-over-retrieved > 5 points").bound
+    0.05
     """
     from equipoise.readers import number
 
@@ -51,10 +56,11 @@ def read_condition(text: str) -> Condition:
     if match is None:
         raise ValueError(
             f"must be a measure, one of > >= < <=, and a number, such as 'CAB-precision>0.05' or"
-            f" 'GF-NMD[SIZE]<0.3' for one run or attribute, got {shown(text)}"
+            f" '>5 points', or 'GF-NMD[SIZE]<0.3' for one run or attribute, got {shown(text)}"
         )
     label = match["label"] or ""
-    return Condition(text, match["measure"].strip(), label, match["sign"], number(match["bound"]))
+    bound = number(match["bound"]) / (100 if match["unit"] else 1)
+    return Condition(text, match["measure"].strip(), label, match["sign"], bound)
 
 
 class _ConditionType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -74,9 +80,9 @@ _FAIL_IF = click.option(
     multiple=True,
     metavar="'MEASURE>NUMBER'",
     help=(
-        f"End with status {FAILED} where the interval of a mean lies wholly beyond the number, or "
-        "without an interval the mean; >, >=, <, <=; MEASURE[NAME] is of one run, attribute set or "
-        "other name; repeatable."
+        f"End with status {FAILED} if the whole interval of a mean lies beyond the number (0.05, "
+        "5%, 5 points), or without an interval the mean, or if too little was read; >, >=, <, <=; "
+        "MEASURE[NAME] is of one run, attribute set or other name; repeatable."
     ),
 )
 
@@ -89,13 +95,13 @@ def fails_on_conditions(command: Callable[..., Any]) -> Callable[..., None]:
     def judged(*args: Any, conditions: Sequence[Condition], **options: Any) -> None:
         scores = command(*args, **options)
         if conditions:
-            judge(scores, conditions)
+            judge(scores, conditions, options.get("least_read", 0.0))
 
     return judged
 
 
 def _means(scores: Any) -> tuple[Any, list[str]]:
-    """Return one row per mean, with ``low, high``, and the columns that name it.
+    """Return one row per mean, with ``low, high, read``, and the columns that name it.
 
     A mean has an empty topic; where a table has no such row, the mean over its topics.
     """
@@ -103,7 +109,7 @@ def _means(scores: Any) -> tuple[Any, list[str]]:
 
     numbers = [name for name in scores.columns if pd.api.types.is_numeric_dtype(scores[name])]
     labels = [name for name in scores.columns if name not in (*numbers, "topic", "measure")]
-    columns = [*labels, "measure", "value", "low", "high"]
+    columns = [*labels, "measure", "value", "low", "high", "read"]
     table = scores.astype(dict.fromkeys(labels, "str"))
     if "topic" not in table:
         return table.reindex(columns=columns), labels
@@ -119,7 +125,7 @@ def _means(scores: Any) -> tuple[Any, list[str]]:
 def _rows_of(condition: Condition, means: Any, labels: Sequence[str]) -> list[dict[str, Any]]:
     """Return the means that a condition is about; raise where there are none."""
     rows = means[means["measure"] == condition.measure]
-    message = ""
+    message = _out_of_range(condition, rows["value"])
     if rows.empty:
         names = listed(dict.fromkeys(means["measure"]), 40)
         message = f"no measure {shown(condition.measure)} for {condition.text!r}; there are {names}"
@@ -130,19 +136,60 @@ def _rows_of(condition: Condition, means: Any, labels: Sequence[str]) -> list[di
             label = shown(condition.label)
             message = f"nothing is named {label} for {condition.text!r}; there are {names}"
     if not message and rows["value"].isna().any():
-        message = f"{condition.measure} has a mean without a value: {condition.text!r} is undecided"
+        message = (
+            f"{condition.measure} has a mean without a value: {condition.text!r} has no verdict"
+        )
     if message:
         raise click.BadParameter(message, param_hint="--fail-if")
     records: list[dict[str, Any]] = rows.to_dict("records")
     return records
 
 
+def _declared_range(measure: str) -> tuple[float, float]:
+    """Return the lowest and highest value that a measure can have, as far as it declares them."""
+    from equipoise import catalogue
+    from equipoise.measures.attribution import MEANS
+    from equipoise.measures.citations import MEASURES as CITATION_MEASURES
+
+    prefix, _, rest = measure.partition("-")
+    if prefix in ("difference", "gap"):
+        low, high = _declared_range(rest)
+        return low - high, high - low
+    if measure in ("AC-difference", *CITATION_MEASURES):
+        return (0.0, 1.0) if measure.endswith("-share") else (-1.0, 1.0)
+    if measure in MEANS[:3]:
+        return 0.0, 1.0
+    # A name begins with that of its measure: GFR-iRBU+JSD, CAS-precision.
+    name = re.split(r"[-@(]", measure)[0]
+    for entry in catalogue.MEASURES:
+        ends = re.fullmatch(r"(-?\d+) (?:to|or) (\d+)( \(bits\))?", entry.range)
+        if ends and name in re.split(r", | and ", entry.name):
+            return float(ends[1]), float(ends[2])
+    return -float("inf"), float("inf")
+
+
+def _out_of_range(condition: Condition, values: Any) -> str:
+    """Return what is wrong with a bound that no value of the measure can be beyond, or below."""
+    low, high = _declared_range(condition.measure)
+    # Values of another scale belong to another measure of this name.
+    if low <= condition.bound <= high or not values.between(low, high).all():
+        return ""
+    return (
+        f"{condition.measure} lies between {low:g} and {high:g}: {condition.text!r} always has the"
+        f" same verdict; for points of 100 write '{condition.bound:g} points' or"
+        f" {condition.bound / 100:g}"
+    )
+
+
 def _judged(
-    condition: Condition, record: Mapping[str, Any], labels: Sequence[str]
+    condition: Condition, record: Mapping[str, Any], labels: Sequence[str], least_read: float
 ) -> tuple[str, str]:
     """Return a verdict and a sentence on one mean."""
     name = ", ".join(record[label] for label in labels if record[label]) or "the scores"
     value = f"{condition.text}: {name}: {record['value']:.4f}"
+    if record["read"] < least_read:
+        percent = math.floor(100 * record["read"] + 1e-9)
+        return "failed", f"{value}, no verdict, {percent}% read, less than {100 * least_read:g}%"
     if not record["low"] <= record["high"]:  # NaN: it has no interval
         verdict = "failed" if condition.is_beyond(record["value"]) else "passed"
         return verdict, f"{value}, without an interval, by the value"
@@ -151,18 +198,21 @@ def _judged(
     if condition.is_beyond(last_end):
         return "failed", f"{interval} lies wholly beyond {condition.bound:g}"
     if condition.is_beyond(record["value"]):
-        return "undecided", f"{interval} is not wholly beyond {condition.bound:g}"
+        return "inconclusive", f"{interval} is not wholly beyond {condition.bound:g}"
     return "passed", f"{interval} is not beyond {condition.bound:g}"
 
 
-def judge(scores: Any, conditions: Sequence[Condition]) -> None:
-    """Report each condition on standard error, and end with status `FAILED` where one holds."""
+def judge(scores: Any, conditions: Sequence[Condition], least_read: float = 0.0) -> None:
+    """Report each condition on standard error, and end with status `FAILED` where one is met.
+
+    It is also the status where a mean has read less than the share ``least_read``.
+    """
     means, labels = _means(scores)
     rows_of_conditions = [_rows_of(condition, means, labels) for condition in conditions]
     any_failed = False
     for condition, records in zip(conditions, rows_of_conditions, strict=True):
         counts = Counter[str]()
-        judged = [_judged(condition, record, labels) for record in records]
+        judged = [_judged(condition, record, labels, least_read) for record in records]
         for verdict, sentence in sorted(judged, key=lambda pair: pair[0] != "failed"):
             counts[verdict] += 1
             if counts[verdict] <= _MOST_LINES:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from equipoise.arrays import Floats
 from equipoise.statistics import Comparison
+from equipoise.statistics.pairs import significance
 from equipoise_compendium.plots import COLOURS, GREY, literal, note
 
 _APART = COLOURS[0]
@@ -33,29 +34,43 @@ def _interval(ax: Axes, low: float, high: float, y: float, colour: str) -> None:
     ax.plot([low, high], [y, y], lw=2, solid_capstyle="round", color=colour)
 
 
-def compared_runs(axes: Sequence[Axes], comparison: Comparison, level: float) -> Sequence[Axes]:
-    """Draw runs, the best on top: means with intervals, and topics against the baseline.
+def compared_runs(axes: Sequence[Axes], comparison: Comparison, level: float) -> None:
+    """Draw runs, the best on top: means with intervals, and differences from the baseline.
 
-    ``axes`` are two that share their y axis; ``comparison`` is of one group (without `by`). Beside
-    the differences of the topics stands their mean with the interval of the test, in colour where
-    it is significant.
+    ``axes`` are two that share their y axis; ``comparison`` is of one group (without `by`). Runs
+    that differ significantly from the baseline are in colour in both.
     """
     runs = comparison.leaderboard["run"].tolist()
     baseline = comparison.baseline or runs[0]
+    # Each pair is there once, either way round; turned, its difference and interval change sign.
+    pairs = comparison.comparisons
+    turned = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
+    turned[["difference", "low", "high"]] *= -1
+    both_ways = pd.concat([pairs, turned])
+    differences = both_ways[both_ways["b"] == baseline]
+    is_significant = differences["p_corrected"] <= significance(level)
+    colours = dict.fromkeys(runs, GREY) | {baseline: COLOURS[1]}
+    colours |= dict.fromkeys(differences.loc[is_significant, "a"], _APART)
     heights = dict(zip(runs, range(len(runs), 0, -1), strict=True))
     means_axis, differences_axis = axes
-    _draw_means(means_axis, comparison, level, baseline, heights)
-    _draw_differences(differences_axis, comparison, level, baseline, heights)
-    return axes
+    _draw_means(means_axis, comparison, level, colours, heights)
+    _draw_differences(differences_axis, comparison.topics, differences, colours, heights)
+    style: Any = {"fontsize": 8.5, "color": COLOURS[1], "va": "center"}
+    note(differences_axis, "baseline", (0, heights[baseline]), (6, 0), **style)
+    label = f"Difference from {literal(baseline)}: mean with interval, and topics (small dots)"
+    differences_axis.set_xlabel(label)
 
 
 def _draw_means(
-    ax: Axes, comparison: Comparison, level: float, baseline: str, heights: Mapping[str, int]
+    ax: Axes,
+    comparison: Comparison,
+    level: float,
+    colours: Mapping[str, str],
+    heights: Mapping[str, int],
 ) -> None:
     for row in comparison.leaderboard.itertuples():
-        colour = COLOURS[1] if row.run == baseline else _APART
-        _interval(ax, row.low, row.high, heights[row.run], colour)
-        ax.plot(row.mean, heights[row.run], "o", markersize=6, color=colour)
+        _interval(ax, row.low, row.high, heights[row.run], colours[row.run])
+        ax.plot(row.mean, heights[row.run], "o", markersize=6, color=colours[row.run])
     ax.set_yticks(list(heights.values()), [literal(run) for run in heights])
     ax.set_xlabel(f"Mean {literal(comparison.measure)} with its {level:.0%} interval")
     ax.set_ylim(0.4, len(heights) + 0.6)
@@ -63,43 +78,41 @@ def _draw_means(
 
 
 def _draw_differences(
-    ax: Axes, comparison: Comparison, level: float, baseline: str, heights: Mapping[str, int]
+    ax: Axes,
+    topics: pd.DataFrame,
+    differences: pd.DataFrame,
+    colours: Mapping[str, str],
+    heights: Mapping[str, int],
 ) -> None:
-    for run, run_topics in comparison.topics.groupby("run", sort=False):
-        differences = run_topics["difference"].to_numpy(dtype=np.float64)
-        point_heights = heights[str(run)] - 0.12 + _heaped(differences, 0.26)
-        ax.plot(differences, point_heights, "o", color=GREY, markersize=2.6, lw=0)
-    # Each pair is there once, either way round; turned, its difference and interval change sign.
-    pairs = comparison.comparisons
-    turned = pairs.rename(columns={"a": "b", "b": "a", "low": "high", "high": "low"})
-    turned[["difference", "low", "high"]] *= -1
-    both_ways = pd.concat([pairs, turned])
-    for row in both_ways[both_ways["b"] == baseline].itertuples():
-        significant = row.p_corrected <= 1 - level + 1e-12  # 1 - 0.95 is not quite 0.05
-        colour = _APART if significant else GREY
+    for run, run_topics in topics.groupby("run", sort=False):
+        values = run_topics["difference"].to_numpy(dtype=np.float64)
+        point_heights = heights[str(run)] - 0.12 + _heaped(values, 0.26)
+        ax.plot(values, point_heights, "o", color=GREY, markersize=2.6, lw=0)
+    for row in differences.itertuples():
         y = heights[row.a] + 0.22
-        _interval(ax, row.low, row.high, y, colour)
-        ax.plot(row.difference, y, "D", markersize=5, color=colour)
+        _interval(ax, row.low, row.high, y, colours[row.a])
+        ax.plot(row.difference, y, "D", markersize=5, color=colours[row.a])
     ax.axvline(0, color=COLOURS[1], lw=1)
-    style: Any = {"fontsize": 8.5, "color": COLOURS[1], "va": "center"}
-    note(ax, "the others are held against it", (0, heights[baseline]), (6, 0), **style)
-    ax.set_xlabel(f"Difference from {literal(baseline)}: topics (grey), mean with interval")
-    ax.set_title("blue: significant", loc="right", fontsize=9, color=_APART)
+    title = "blue: significant difference from the baseline; grey: not"
+    ax.set_title(title, loc="right", fontsize=9)
     ax.tick_params(labelleft=False)
     ax.grid(visible=False, axis="y")
 
 
-def attribution_bias(ax: Axes, rows: pd.DataFrame, favoured: str, difference: float) -> Axes:
-    """Draw CAB with its intervals in points of 100, those in colour that leave 0 out.
+def attribution_bias(
+    ax: Axes, rows: pd.DataFrame, favoured: str, difference: float, least_read: float
+) -> Axes:
+    """Draw CAB with its intervals in points of 100, in colour where the verdict favours an author.
 
-    ``rows`` are those of `bias_rows`. The band is the bias that is not worth finding.
+    ``rows`` are those of `bias_rows`. The band is the bias that is not worth finding. Where less
+    than ``least_read`` was read there is no verdict.
     """
     ax.axvspan(-100 * difference, 100 * difference, color="#F0F0F0", lw=0, zorder=0)
     ax.axvline(0, color="black", lw=0.8)
     labels = []
     for number, row in enumerate(rows.itertuples()):
         excludes_zero = row.low > 0 or row.high < 0
-        colour = _APART if excludes_zero else GREY
+        colour = _APART if excludes_zero and row.read >= least_read else GREY
         _interval(ax, 100 * row.low, 100 * row.high, -number, colour)
         ax.plot(100 * row.value, -number, "o", markersize=6, color=colour)
         labels.append(f"{literal(row.what)}, n = {row.count}")

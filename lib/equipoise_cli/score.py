@@ -91,7 +91,7 @@ def _scored(
 
 
 def _score_file(
-    measure: str, path: Path, sets: Mapping[str, AttributeSet], options: Mapping[str, Any]
+    measure: str, path: Path, *, sets: Mapping[str, AttributeSet], options: Mapping[str, Any]
 ) -> Any:
     """Score one file of nuggets; a task of a folder."""
     from equipoise.nuggets import read_nuggets
@@ -118,9 +118,9 @@ def _score_files(
         files = sorted(path for path in nuggets.rglob("*") if path.suffix.lower() in _ENDINGS)
         if not files:
             raise click.UsageError(f"{nuggets} must have files {', '.join(_ENDINGS)}")
-    with connect(cluster) as executor:
-        tasks = [(measure, path, sets, options) for path in files]
-        tables = run_each(_score_file, tasks, executor, "file")
+    with connect(cluster) as client:
+        tasks = [(measure, path) for path in files]
+        tables = run_each(_score_file, tasks, client, "file", sets=sets, options=options)
     show_seen(*tables)
     scores = pd.concat(tables, ignore_index=True)
     if len(files) > 1:

@@ -32,16 +32,16 @@ ATTRIBUTION = "equipoise.measures.attribution"
     cls=DeclaredCommand,
     declared=[
         Declared(f"{ATTRIBUTION}.score_attribution", flags={"citation_style": "--citations"}),
-        Declared(f"{ATTRIBUTION}.verdicts", only=("difference",)),
+        Declared(f"{ATTRIBUTION}.verdicts", only=("difference", "least_read")),
     ],
     epilog=samples("FILE"),
 )
-@click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
+@click.argument("answers", nargs=-1, required=True, metavar="[NAME=]FILE...")
 @click.option(
     "--by",
     multiple=True,
     metavar="KEY",
-    help="Score each value of this further key apart; repeatable.",
+    help="Key of the log, such as model, whose values are scored separately; repeatable.",
 )
 @click.option("--qrels", type=FILE, help="Which documents are relevant, for files of TREC.")
 @click.option(
@@ -66,46 +66,63 @@ def score_attribution(
     figure: Any,
     cluster: Any,
     difference: float,
+    least_read: float,
     **options: Any,
 ) -> Any:
     """Score citations in answers, and how they change with the named authors.
 
-    A file may be a folder of files. A line of a .jsonl file has question, mode (Vanilla, Informed,
+    A FILE may be a folder of files. A line of a .jsonl file has question, mode (Vanilla, Informed,
     CF-informed, or two of them as X/Y), relevant_author and nonrelevant_author (the actual ones,
     the same in every mode: mode is what the model was told), answer, relevant (document numbers),
     and optionally documents (how many were shown), gold (answers), citations ([{"document": 2,
     "probability": 0.9}]), and further keys.
     Files of TREC RAG, and of LangChain, LlamaIndex, RAGAS or OpenAI with what was retrieved, have
-    the answers of one MODE each (Informed=run.jsonl; the default is Vanilla). CAS compares Informed
-    with Vanilla, CAB compares Informed with CF-informed; AC is the mean probability of citations.
-    The last lines, on standard error, say of each CAB what its interval decides, or how many
-    questions would.
+    the answers of one mode each (Informed=run.jsonl; the default is Vanilla). Any other NAME is the
+    run, such as the model (gpt=a.jsonl llama=b.jsonl). CAS compares Informed with Vanilla, CAB
+    compares Informed with CF-informed; AC is the mean probability of citations. The last lines, on
+    standard error, give one verdict per CAB, or the required number of questions.
     """
     check_figure(figure)  # before anything is read
-    from equipoise_cli.loaders.rag_answers import answer_files, paths, run_name
+    from equipoise_cli.loaders.rag_answers import answer_files, paths
 
     outputs = {"-o": (output, SCORES), "--figure": (figure, DRAWING)}
     refuse_outputs(outputs, [*paths(answers), qrels], force=force)
     if authors[0] and authors[0] == authors[1]:
         raise click.BadParameter(f"--authors must be two different ones, got {authors[0]!r} twice")
+    import pandas as pd
+
     from equipoise.measures import attribution
     from equipoise_cli.cluster import cluster as connect
     from equipoise_cli.cluster import run_each
 
     by, favoured = options["by"], options["favoured"]
     each = options.pop("citation_style"), options.pop("out_of_range")
-    tasks = [(*file, qrels, authors, fields, by, *each) for file in answer_files(answers)]
+    files = answer_files(answers)
+    tasks = [(mode, path, qrels, authors, fields, by, *each) for _, mode, path in files]
     with connect(cluster) as executor:
         parts = run_each(_score_file, tasks, executor, "file")
-    scores = attribution.attribution_rows(parts, run=run_name(answers), **options)
-    show_seen(scores)
+    parts_of_runs: dict[str, list[Any]] = {}
+    for (run, _, _), part in zip(files, parts, strict=True):
+        parts_of_runs.setdefault(run, []).append(part)
+    tables_of_runs = [
+        attribution.attribution_rows(parts_of_run, run=run, **options)
+        for run, parts_of_run in parts_of_runs.items()
+    ]
+    show_seen(*tables_of_runs)
+    scores = pd.concat(tables_of_runs, ignore_index=True)
+    names = ("run", *by) if len(parts_of_runs) > 1 else by
     tables = {output: scores}
     if figure is not None:
-        tables[figure] = _figure_of_bias(scores, by, favoured, difference, figure)
+        tables[figure] = _figure_of_bias(scores, names, figure, favoured, difference, least_read)
     write(tables)
-    # Said last, where a reader of the terminal looks first.
+    # Last, where a reader of the terminal looks first.
     sentences = attribution.verdicts(
-        scores, by=by, favoured=favoured, level=options["level"], difference=difference
+        scores,
+        by=names,
+        favoured=favoured,
+        level=options["level"],
+        difference=difference,
+        least_read=least_read,
     )
     for sentence in sentences:
         click.echo(plain(sentence), err=True)
@@ -117,19 +134,18 @@ def _score_file(
 ) -> Any:
     """Score the answers of one file; a task of a folder."""
     from equipoise.measures.attribution import scored_answers
-    from equipoise_cli.loaders.rag_answers import read_answer_files
+    from equipoise_cli.loaders.rag_answers import read_answer_files, with_keys
 
-    table = read_answer_files([f"{mode}={path}"], qrels, authors, fields)
-    return scored_answers(table, by, style, wrong)
+    # A file needs no name here, and its own may contain the sign.
+    table = read_answer_files([f"{mode}={path}" if mode else str(path)], qrels, authors, fields)
+    return scored_answers(with_keys(table, by), by, style, wrong)
 
 
-def _figure_of_bias(
-    scores: Any, by: tuple[str, ...], favoured: str, difference: float, path: Path
-) -> bytes:
+def _figure_of_bias(scores: Any, by: tuple[str, ...], path: Path, *options: Any) -> bytes:
     """Each CAB with its interval, as the bytes of a file."""
     from equipoise.measures import attribution
     from equipoise_cli.figures import attribution_bias
 
     rows = attribution.bias_rows(scores, by)
     _, ax = axes(figsize=(7, 1.3 + 0.35 * len(rows)))
-    return drawn(attribution_bias(ax, rows, favoured, difference), path, "CAB")
+    return drawn(attribution_bias(ax, rows, *options), path, "CAB")

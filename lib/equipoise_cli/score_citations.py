@@ -10,7 +10,15 @@ from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
 from equipoise_cli.score import score
-from equipoise_cli.shared import FILE, MAP, samples, show_seen, takes_output, write
+from equipoise_cli.shared import (
+    FILE,
+    MAP,
+    samples,
+    show_not_read,
+    show_seen,
+    takes_output,
+    write,
+)
 
 CITATIONS = "equipoise.measures.citations"
 
@@ -20,13 +28,16 @@ CITATIONS = "equipoise.measures.citations"
     cls=DeclaredCommand,
     declared=[
         Declared(f"{CITATIONS}.citation_share", flags={"citation_style": "--citations"}),
-        Declared(f"{CITATIONS}.citation_verdicts", only=("difference",)),
+        Declared(f"{CITATIONS}.citation_verdicts", only=("difference", "least_read")),
     ],
     epilog=samples("FILE of LangChain", "FILE of RAGAS", "--sources"),
 )
-@click.argument("answers", nargs=-1, required=True, metavar="[MODE=]FILE...")
+@click.argument("answers", nargs=-1, required=True, metavar="[NAME=]FILE...")
 @click.option(
-    "--by", multiple=True, metavar="KEY", help="Score each value of this key apart; repeatable."
+    "--by",
+    multiple=True,
+    metavar="KEY",
+    help="Key of the log, such as model, whose values are scored separately; repeatable.",
 )
 @click.option(
     "--source-key",
@@ -50,39 +61,54 @@ def score_citations(
     output: Any,
     force: bool,
     difference: float,
+    least_read: float,
     **options: Any,
 ) -> Any:
     """Test whether a source is cited more than its share of the retrieved documents.
 
-    A FILE has, in JSON Lines or one JSON list, answers with what was retrieved for them: of
-    LangChain (answer, context), LlamaIndex (response, source_nodes), RAGAS (response,
+    A FILE has, in JSON Lines or one JSON list, answers with the documents that were retrieved for
+    them: of LangChain (answer, context), LlamaIndex (response, source_nodes), RAGAS (response,
     retrieved_contexts), OpenAI (messages, context), TREC, or with the fields of --map. The numbers
-    in an answer are those of its documents, from 1. There is one row per question, source and
-    measure; the means over questions, with intervals, have an empty topic. The last lines, on
-    standard error, say of each source what its interval decides, or how many questions would.
+    in an answer are those of its documents, from 1; links to them are citations too. NAME is the
+    run, such as the model (gpt=a.jsonl llama=b.jsonl); files without a name are one run. There is
+    one row per question, source and measure; the means over questions, with intervals, have an
+    empty topic. The last lines, on standard error, give one verdict per source and comparison.
     """
     if source_key and sources is not None:
         raise click.UsageError("--source-key and --sources both name sources: give one")
-    from equipoise_cli.loaders.rag_answers import paths, run_name
+    from equipoise_cli.loaders.rag_answers import paths
 
     inputs = [*paths(answers), qrels, sources]
     refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
+    import pandas as pd
+
     from equipoise.errors import plain
     from equipoise.measures.citations import citation_share, citation_verdicts
     from equipoise_cli.loaders.rag_answers import read_answers_with_sources
 
-    table = read_answers_with_sources(
-        answers, qrels=qrels, fields=fields, source_key=source_key, sources=sources
-    )
     by = options.pop("by")
-    if table["mode"].nunique() > 1:
-        # The same question is answered in each mode.
+    table = read_answers_with_sources(
+        answers, qrels=qrels, fields=fields, source_key=source_key, sources=sources, by=by
+    )
+    has_names = len(set(table["run"])) > 1
+    if by and not has_names:
+        # So that compare has a run for each value.
+        table["run"] = table[list(by)].agg(" ".join, axis=1)
+    if "mode" not in by and len(set(table["mode"])) > 1:
         by = (*by, "mode")
-    scores = citation_share(table, by, run=run_name(answers), **options)
-    show_seen(scores)
+    parts = [
+        citation_share(part, by, run=run, **options)
+        for run, part in table.groupby("run", sort=False)
+    ]
+    show_seen(*parts)
+    show_not_read(*parts)
+    scores = pd.concat(parts, ignore_index=True)
+    # The means of all runs are last, where a reader of the terminal looks first.
+    scores = pd.concat([scores[scores["topic"] != ""], scores[scores["topic"] == ""]])
     write({output: scores})
-    # Said last, where a reader of the terminal looks first.
-    sentences = citation_verdicts(scores, by, difference=difference, level=options["level"])
-    for sentence in sentences:
+    names = ("run", *by) if has_names else by
+    for sentence in citation_verdicts(
+        scores, names, difference=difference, level=options["level"], least_read=least_read
+    ):
         click.echo(plain(sentence), err=True)
     return scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from equipoise_cli.shared import (
     FILE,
     INTERVALS,
     MEANS,
+    MISSING,
     ends_of_means,
     named,
     named_files,
     samples,
     show_seen,
     takes_output,
+    takes_runs,
     write,
 )
 
@@ -29,7 +32,36 @@ ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
 GFR = Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"})
 
 
-def _score_run(file: Path, name: str, order: Any, arguments: dict[str, Any]) -> Any:
+MEMBERSHIPS = click.option(
+    "--membership",
+    "memberships",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Group memberships; without NAME, each column of names is a set called like it; "
+    "repeatable.",
+)
+
+
+def read_memberships(
+    files: Iterable[tuple[str, str]], missing: Sequence[str], **given: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read memberships and attribute sets by name; ``given``: kinds, targets and sets by name."""
+    from equipoise.loaders.groups import read_sets
+
+    memberships: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
+    for path_name, path in files:
+        for table, attribute_set in read_sets(path, path_name, missing=missing, **given):
+            name = attribute_set.name
+            if name in attributes:
+                raise click.UsageError(
+                    f"two files of --membership have a set {name}: give NAME=FILE"
+                )
+            attributes[name], memberships[name] = attribute_set, table
+    return memberships, attributes
+
+
+def _score_run(file: Path, name: str, *, order: Any, arguments: dict[str, Any]) -> Any:
     """Score one run: a task, so that many runs need no more memory than one."""
     from equipoise.loaders.trec import read_run
     from equipoise.measures.gfr import gfr_table
@@ -53,28 +85,15 @@ def _score_run(file: Path, name: str, order: Any, arguments: dict[str, Any]) -> 
     ),
 )
 @INTERVALS
-@click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    required=True,
-    type=FILE,
-    help="Run, or a folder of runs; repeatable.",
-)
+@takes_runs
 @click.option(
     "--qrels",
     required=True,
     type=FILE,
     help="Judgements, a TREC, NTCIR or BEIR file.",
 )
-@click.option(
-    "--membership",
-    "memberships",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="Group memberships; without NAME, each column of names is a set called like it; "
-    "repeatable.",
-)
+@MEMBERSHIPS
+@MISSING
 @click.option(
     "--target",
     "targets",
@@ -99,6 +118,7 @@ def score_gfr(
     runs: Any,
     qrels: Path,
     memberships: Any,
+    missing: Any,
     targets: Any,
     kinds: Any,
     attributes: Any,
@@ -124,7 +144,6 @@ def score_gfr(
 
     from equipoise.attributes import read_attributes
     from equipoise.errors import plain
-    from equipoise.loaders.groups import read_sets
     from equipoise.loaders.trec import run_files, run_names
     from equipoise.tidy import tidy_qrels
     from equipoise_cli.cluster import cluster as connect
@@ -133,26 +152,21 @@ def score_gfr(
     files = [file for run in runs for file in run_files(run)]
     names = run_names(files)
     sets = read_attributes(attributes) if attributes else {}
-    arguments = {**options, "qrels": tidy_qrels(qrels), "memberships": {}, "attributes": {}}
-    for path_name, path in files_of_groups:
-        for table, attribute_set in read_sets(path, path_name, kind_of, target_of, sets):
-            name = attribute_set.name
-            if name in arguments["attributes"]:
-                raise click.UsageError(
-                    f"two files of --membership have a set {name}: give NAME=FILE"
-                )
-            arguments["attributes"][name], arguments["memberships"][name] = attribute_set, table
-    without = sorted({*target_of, *kind_of} - arguments["attributes"].keys())
+    given = {"kinds": kind_of, "targets": target_of, "sets": sets}
+    groups, attribute_sets = read_memberships(files_of_groups, missing, **given)
+    arguments = {**options, "qrels": tidy_qrels(qrels)}
+    arguments |= {"memberships": groups, "attributes": attribute_sets}
+    without = sorted({*target_of, *kind_of} - attribute_sets.keys())
     if without:
         raise click.UsageError(
             f"every attribute set needs a --membership of its NAME, got none for {without[0]}"
         )
-    for attribute_set in arguments["attributes"].values():
-        click.echo(plain(f"seen: {attribute_set}"), err=True)
+    for attribute_set in attribute_sets.values():
+        click.echo(plain(f"groups: {attribute_set}"), err=True)
     with_ends = ends_of_means(arguments)
-    tasks = [(file, name, order, arguments) for file, name in zip(files, names, strict=True)]
-    with connect(cluster) as executor:
-        tables = run_each(_score_run, tasks, executor, "run")
+    tasks = list(zip(files, names, strict=True))
+    with connect(cluster) as client:
+        tables = run_each(_score_run, tasks, client, "run", order=order, arguments=arguments)
     show_seen(*tables)
     scores = with_ends(pd.concat(tables, ignore_index=True))
     write({output: scores})

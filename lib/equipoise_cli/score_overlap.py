@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     type=FILE,
     metavar="ORIGINAL COUNTERFACTUAL",
     help=(
-        "Two runs of one system, on the collection and on its counterfactual; "
-        "repeat it for each system."
+        "Two runs of one system, on the collection and on its counterfactual, or two folders with "
+        "files of the same names; repeatable."
     ),
 )
 @click.option(
@@ -84,6 +84,8 @@ def score_crbo(
 
     from equipoise.coverage import judge
     from equipoise.loaders.trec import read_run, run_names
+
+    pairs = tuple(files for pair in pairs for files in _pairs_of_files(*pair))
     from equipoise.measures.rank_overlap import crbo
     from equipoise_cli.loaders.held_files import read_mapping
 
@@ -121,6 +123,23 @@ def score_crbo(
     scores = with_ends(scores)
     write({output: scores})
     return scores
+
+
+def _pairs_of_files(original: Path, counterfactual: Path) -> list[tuple[Path, Path]]:
+    """Return a pair of files, or from two folders the files that have the same name in both."""
+    from equipoise.loaders.trec import run_files
+
+    if not original.is_dir() or not counterfactual.is_dir():
+        return [(original, counterfactual)]
+    originals = {str(file.relative_to(original)): file for file in run_files(original)}
+    others = {str(file.relative_to(counterfactual)): file for file in run_files(counterfactual)}
+    one_sided = sorted(originals.keys() ^ others.keys())
+    if one_sided:
+        raise click.UsageError(
+            f"{original} and {counterfactual} must have files of the same names; only one has"
+            f" {one_sided[0]}"
+        )
+    return [(file, others[name]) for name, file in originals.items()]
 
 
 def _renamed_seen(

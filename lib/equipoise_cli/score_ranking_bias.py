@@ -21,6 +21,7 @@ from equipoise_cli.shared import (
     samples,
     show_seen,
     takes_output,
+    takes_runs,
     write,
 )
 
@@ -44,9 +45,7 @@ ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
     epilog=samples("--run", "--documents", "--terms"),
 )
 @INTERVALS
-@click.option(
-    "--run", "runs", multiple=True, required=True, type=FILE, help="A run, or a folder; repeat it."
-)
+@takes_runs
 @click.option(
     "--documents",
     required=True,
@@ -109,11 +108,12 @@ def score_ranking_bias(
         if background != "own":
             options["background"] = read_run(background, order=None)
             needed_ids = pd.concat([needed_ids, options["background"]["document"]])
-        needed_ids = needed_ids.unique()
+        needed_ids = pd.Index(needed_ids.unique(), dtype="str")
     parts = document_files(documents) if Path(documents).is_dir() else [documents]
-    with connect(cluster) as executor:
-        tasks = [(str(part), groups.terms, tokens, needed_ids) for part in parts]
-        counts = ranking_bias.joined(run_each(_count_file, tasks, executor, "file"))
+    shared = {"terms": groups.terms, "tokens": tokens, "documents": needed_ids}
+    with connect(cluster) as client:
+        tasks = [(str(part),) for part in parts]
+        counts = ranking_bias.joined(run_each(_count_file, tasks, client, "file", **shared))
     with_ends = ends_of_means(options)
     scores = ranking_bias.score_ranking_bias(lists, counts, groups, **options)
     show_seen(scores)
@@ -122,12 +122,13 @@ def score_ranking_bias(
     return scores
 
 
-def _count_file(source: str, terms: Any, tokens: Any, documents: Any) -> Any:
+def _count_file(source: str, *, terms: Any, tokens: Any, documents: Any) -> Any:
     """Count the terms in a file of documents, of all or of those named."""
+    from equipoise.arrays import places
     from equipoise.loaders.documents import document_tables
     from equipoise.measures.ranking_bias import count_terms
 
     tables = document_tables(source)
     if documents is not None:
-        tables = (table[table["document"].isin(documents)] for table in tables)
+        tables = (table[places(table["document"], documents) >= 0] for table in tables)
     return count_terms(tables, terms, tokens=tokens)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +129,36 @@ def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
     return _OUTPUT(FORCE(command))
 
 
+def takes_runs(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Take ``--run``, and as runs too the further files that a shell makes of ``--run runs/*``."""
+
+    @functools.wraps(command)
+    def with_all_runs(
+        *args: Any, runs: Sequence[Path], more_runs: Sequence[Path], **options: Any
+    ) -> Any:
+        return command(*args, runs=(*runs, *more_runs), **options)
+
+    option = click.option(
+        "--run",
+        "runs",
+        multiple=True,
+        required=True,
+        type=FILE,
+        help="Run, or a folder of runs; repeatable; --run runs/* takes every file.",
+    )
+    more = click.argument("more_runs", nargs=-1, type=FILE, metavar="[RUN]...")
+    return option(more(with_all_runs))
+
+
+MISSING = click.option(
+    "--missing",
+    multiple=True,
+    default=("unknown",),
+    metavar="GROUP",
+    help="Name in a column of groups that means no membership, as an empty cell does; repeatable.",
+)
+
+
 def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
     """What adds the intervals of means to a table of scores, or nothing if none are asked for.
 
@@ -177,7 +209,17 @@ def show_seen(*tables: Any) -> None:
 
     seen = [count for table in tables for count in table.attrs.pop("seen")]
     for line in summaries(seen):
-        click.echo(f"seen: {plain(line)}", err=True)
+        click.echo(f"coverage: {plain(line)}", err=True)
+
+
+def show_not_read(*tables: Any) -> None:
+    """Show on standard error how many answers do not count, and why."""
+    counts = Counter[str]()
+    for table in tables:
+        counts.update(table.attrs.pop("not_read"))
+    n_answers = counts.pop("answers")
+    for reason, count in counts.most_common():
+        click.echo(f"not read: {count:,} of {n_answers:,} answers: {reason}", err=True)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

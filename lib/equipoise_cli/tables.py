@@ -69,16 +69,28 @@ _FORMS: dict[str, tuple[Callable[[str], str], str, str]] = {
 FORMATS = [*_FORMS, "csv"]
 
 
+_NO_VARIATION = "no variation"
+"""What is shown for the p and the effect of a difference that is the same for every topic."""
+
+
+def p_value(p: float) -> str:
+    """Return a p-value as text: one that is not 0 is not shown as 0, one of no test says why."""
+    if math.isnan(p):
+        return _NO_VARIATION
+    return f"{p:.4f}" if p >= 0.00005 else "< 0.0001"
+
+
 def _cell(value: Any, column: str, form: str) -> str:
-    """Return a value as text: numbers with four digits, NaN as nothing."""
+    """Return a value as text: numbers with four digits, NaN as nothing, of p as no variation."""
     escape, best, mark = _FORMS[form]
     if not isinstance(value, Marked):
         if not isinstance(value, float):
             return escape(str(value))
         text = "" if math.isnan(value) else f"{value:.4f}"
-        # A p that is not 0 is not shown as 0.
-        if column.startswith("p") and 0 <= value < 0.00005:
-            text = "< 0.0001"
+        if column in ("p", "p_corrected"):
+            text = p_value(value)
+        if column == "effect" and math.isnan(value):
+            text = _NO_VARIATION
         return escape(text)
     text = escape(value.text)
     if value.best:
@@ -96,7 +108,9 @@ def as_text(table: Table, form: str) -> str:
         from equipoise_compendium.writing import write_csv
 
         text = io.StringIO()
-        write_csv(table.rows if table.tidy is None else table.tidy, text)
+        rows = table.rows if table.tidy is None else table.tidy
+        # Names of runs are those of others, and a spreadsheet would run some of them.
+        write_csv(rows, text, for_spreadsheets=True)
         return text.getvalue()
     escape = _FORMS[form][0]
     title = escape(table.title)

@@ -52,6 +52,6 @@ def render(template: str, folders: Sequence[Path]) -> str:
         text = str(rows[column].iloc[0])
         if number_format == "s":
             return markdown_cell(text)
-        return format(float(text), number_format)
+        return format(float(text), number_format).replace("-", "−")
 
     return PLACE.sub(cell, template)

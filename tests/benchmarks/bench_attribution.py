@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 from itertools import product
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from equipoise.answer_modes import MODES
 from equipoise.measures.attribution import bias_table, score_answers
 from timed import best_of
 
+pytestmark = pytest.mark.benchmark(timer=process_time)
 QUESTIONS, SHOWN, RESAMPLES = 500, 10, 999
 AUTHORS = [("Human", "LLM"), ("LLM", "Human")]
 

@@ -8,6 +8,7 @@ below what is measured.
 from __future__ import annotations
 
 import random
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from equipoise.permutations.structures import ClassStructure
 from equipoise.permutations.variance import anova
 from timed import best_of
 
+pytestmark = pytest.mark.benchmark(timer=process_time)
 TWELVE = [
     "SE",
     "FT",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -38,32 +39,35 @@ def sentences(pairs: list[tuple[int, int]], **options: Any) -> list[str]:
 
 
 def test_an_interval_decides_or_says_how_many_questions_would() -> None:
-    assert sentences([(1, 2)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20: decided, for Human")
-    assert sentences([(2, 1)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20: decided, against Human")
+    assert sentences([(1, 2)] * 12 + [(1, 1)] * 8)[0].endswith("n = 20, 100% read: favours Human")
+    assert sentences([(2, 1)] * 12 + [(1, 1)] * 8)[0].endswith(
+        "n = 20, 100% read: disfavours Human"
+    )
     found = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17])[0]
     told = re.fullmatch(
-        r"CAB-precision \+5\.0 points for Human \[(-?\d+\.\d), (\d+\.\d)\], n = 20: undecided; "
-        r"80 % power for 5 points needs n = (\d+)",
+        r"CAB-precision \+5\.0 points for Human \[(−?\d+\.\d), (\d+\.\d)\], n = 20, 100% read: "
+        r"inconclusive; 80% power for 5 points needs n = (\d+)",
         found,
     )
     assert told is not None
     error = (
-        (float(told[2]) - float(told[1]))
+        (float(told[2]) - float(told[1].replace("−", "-")))
         / 100
         / (2 * stats.norm.ppf(0.975))
         * np.sqrt(20 / int(told[3]))
     )
     assert stats.norm.sf(stats.norm.ppf(0.975) - 0.05 / error) == pytest.approx(0.8, abs=0.01)
     fewer = sentences([(1, 2), (2, 1), (1, 2), *[(1, 1)] * 17], difference=0.1)[0]
-    quarter = re.search(r"80 % power for 10 points needs n = (\d+)", fewer)
+    quarter = re.search(r"80% power for 10 points needs n = (\d+)", fewer)
     assert quarter is not None
     assert int(quarter[1]) == pytest.approx(int(told[3]) / 4, abs=1)
 
 
 def test_nothing_is_decided_where_nothing_moved_or_one_question_answered() -> None:
-    assert "undecided; one question, or equal scores" in sentences([(1, 1)] * 5)[0]
+    assert "inconclusive; one question, or equal scores" in sentences([(1, 1)] * 5)[0]
     assert sentences([(1, 2)])[0].endswith(
-        "n = 1: undecided; one question, or equal scores, do not tell how many it takes"
+        "n = 1, 100% read: inconclusive; one question, or equal scores, give no required"
+        " sample size"
     )
 
 
@@ -95,3 +99,30 @@ def test_the_command_ends_in_the_sentences_and_draws_them(tmp_path: Path) -> Non
     scores = pd.read_csv(output)
     assert scores.loc[scores["measure"].str.startswith("CAB"), "p_t"].notna().all()
     assert called("score", "attribution", str(path), "--figure", str(path)).exit_code == 2
+
+
+def test_less_than_nine_tenths_read_give_no_verdict_and_are_not_coloured(tmp_path: Path) -> None:
+    table = answers([(1, 2)] * 18)
+    table.loc[table["question"].isin(["q0", "q1"]), "answer"] = "So it is."
+    scores = score_attribution(table, resamples=99)
+    assert verdicts(scores)[0].endswith("n = 18, 88% read: no verdict, less than 90% was read")
+    assert verdicts(scores, least_read=0.8)[0].endswith("n = 18, 88% read: favours Human")
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_dict("records")))
+    run = ["score", "attribution", path, "--resamples", 99, "--fail-if", "CAB-precision>5 points"]
+    for words, told in (([], "no verdict, 88% read"), (["--least-read", 0.8], "lies wholly")):
+        result = called(*run, *words)
+        assert (result.exit_code, told in result.stderr) == (3, True)
+
+
+def test_a_name_before_a_file_is_its_run(tmp_path: Path) -> None:
+    for name, pairs in (("a", [(1, 2)] * 5), ("b", [(2, 1)] * 5)):
+        rows = answers(pairs).to_dict("records")
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = [f"{run}={tmp_path}/{name}.jsonl" for run, name in (("gpt", "a"), ("llama", "b"))]
+    result = called("score", "attribution", *files, "--resamples", 99)
+    assert result.exit_code == 0, result.output
+    told = result.stderr.splitlines()
+    assert told[-4].startswith("CAB-precision (gpt) +100.0 points for Human")
+    assert told[-2].startswith("CAB-precision (llama) −100.0 points for Human")
+    assert set(pd.read_csv(io.StringIO(result.stdout))["run"]) == {"gpt", "llama"}

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.errors import InputError
+from equipoise.errors import InputError, Note
 from equipoise.measures.citations import (
+    NO_SOURCE,
     OVER_RELEVANT,
     OVER_RETRIEVED,
     citation_share,
     citation_verdicts,
+    in_brackets,
 )
 from equipoise.statistics import bootstrap_interval
-
-pytestmark = pytest.mark.filterwarnings("ignore:citations are read as:equipoise.errors.Note")
 
 ANSWERS = st.lists(
     st.lists(st.sampled_from("abc"), min_size=1, max_size=5).flatmap(
@@ -129,8 +129,8 @@ def test_the_interval_is_that_of_the_mean_over_questions() -> None:
 def test_sentences_decide_by_the_interval() -> None:
     sentences = citation_verdicts(citation_share(many(), resamples=999))
     more = re.fullmatch(
-        r"a: (.+) % of the citations, 33\.3 % of the retrieved: \+(.+) points \[(.+), (.+)\], "
-        r"n = 60: cited more than its share",
+        r"a: (.+)% of the citations, 33\.3% of the retrieved: \+(.+) points \[(.+), (.+)\], "
+        r"n = 60, 100% read: cited more than its share",
         sentences[0],
     )
     assert more is not None
@@ -139,22 +139,26 @@ def test_sentences_decide_by_the_interval() -> None:
     assert sentences[1].startswith("b: ")
     assert sentences[1].endswith("cited less than its share")
     # All of the relevant is of a: that it is cited often is no favour.
-    assert "100.0 % of the relevant" in sentences[2]
+    assert "100.0% of the relevant" in sentences[2]
     assert sentences[2].endswith("cited less than its share")
     even = [(("a", "b", "b"), [place % 3 + 1], {1}) for place in range(6)]
     few = citation_verdicts(citation_share(table_of(even), resamples=999))
-    assert re.search(r"undecided; 80 % power for 5 points needs n = [\d,]+", few[0])
+    assert re.search(r"inconclusive; 80% power for 5 points needs n = [\d,]+", few[0])
 
 
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
-    [(0.0, 0.2, "undecided"), (-0.2, 0.0, "undecided"), (-0.2, -0.1, "cited less than its share")],
+    [
+        (0.0, 0.2, "inconclusive"),
+        (-0.2, 0.0, "inconclusive"),
+        (-0.2, -0.1, "cited less than its share"),
+    ],
 )
 def test_an_interval_that_touches_0_decides_nothing(low: float, high: float, verdict: str) -> None:
     rows = [("retrieved-share", 0.5, 0.4, 0.6), (OVER_RETRIEVED, (low + high) / 2, low, high)]
     scores = pd.DataFrame(rows, columns=["measure", "value", "low", "high"])
-    (sentence,) = citation_verdicts(scores.assign(topic="", attribute="a", count=40))
-    assert f"n = 40: {verdict}" in sentence
+    (sentence,) = citation_verdicts(scores.assign(topic="", attribute="a", count=40, read=1.0))
+    assert f"n = 40, 100% read: {verdict}" in sentence
 
 
 def test_groups_are_scored_apart() -> None:
@@ -171,8 +175,7 @@ def test_groups_are_scored_apart() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"question": "q0"}, "question 'q0' is answered twice"),
-        ({"sources": [()] * 60}, "at least one document for each answer"),
+        ({"sources": [()] * 60}, "at least one document for at least one answer"),
         ({"relevant": [(4,)] * 60}, "relevant must number the documents"),
     ],
 )
@@ -184,3 +187,109 @@ def test_what_cannot_be_counted_is_refused(change: dict[str, Any], told: str) ->
 def test_citations_of_nothing_shown_are_an_error() -> None:
     with pytest.raises(InputError, match="got none for 60 answers"):
         citation_share(many().assign(answer="So [9]"))
+
+
+# --- how citations are written --------------------------------------------------------------------
+
+MARKS = {
+    "footnote": "[^{}]",
+    "lenticular": "【{}†source】",
+    "doc": "[doc {}]",
+    "tag": "<cite>{}</cite>",
+    "paren": "({})",
+}
+
+
+@pytest.mark.parametrize("style", MARKS)
+def test_each_answer_is_read_in_its_own_style(style: str) -> None:
+    answers = many()
+    other = answers["answer"].str.replace(r"\[(\d)\]", MARKS[style].format(r"\1"), regex=True)
+    mixed = answers.assign(answer=other.where(answers.index % 2 == 0, answers["answer"]))
+    with pytest.warns(Note, match=f"{style} in 30"):
+        scores = citation_share(mixed, resamples=9)
+    pd.testing.assert_frame_equal(scores, citation_share(answers, resamples=9))
+
+
+ADDRESSES = {"wiki.org/rain_(film)": 1, "news.org/2024/05/b": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("So https://www.news.org/2024/05/b.", ("So [2].", "link")),
+        ("So [the news](http://News.org/2024/05/b/?utm_source=x#y).", ("So [2].", "link")),
+        ("So ([w](https://wiki.org/rain_(film))).", ("So ([1]).", "link")),
+        ("So [1](https://news.org/2024/05/b).", ("So [2].", "bracket")),  # their own numbers
+        ("So [^1].\n\n[^1]: https://news.org/2024/05/b", ("So [2].\n\n", "footnote")),
+        ("So [2].\n[2] [Rain](https://wiki.org/rain_(film))", ("So [1].\n", "bracket")),
+        ("So [1].\n1. https://news.org/2024/05/b", ("So [2].\n", "bracket")),
+        ("So [[1]](https://news.org/2024/05/b).", ("So [2].", "bracket")),
+        ("1. Rain https://wiki.org/rain_(film)", ("[1]", "link")),
+        ("Sources:\n[1] https://news.org/2024/05/b", ("Sources:\n[2]", "bracket")),
+        ("See https://news.org/2024/05/c [1].", ("See https://news.org/2024/05/c [1].", "bracket")),
+        ("So [1](https://other.org).", ("So [1000000000].", "")),
+        ("It rained¹, 10³ km² in x².", ("It rained[1], 10³ km² in x².", "superscript")),
+        ("It rained<sup>2</sup>.", ("It rained[2].", "superscript")),
+        ("【4:0†file】", ("【4:0†file】", "")),
+    ],
+)
+def test_links_and_marks_are_read(text: str, read: tuple[str, str]) -> None:
+    texts, styles = in_brackets([text], "auto", [2], [ADDRESSES])
+    assert (texts[0], styles[0]) == read
+
+
+def test_enumerations_are_no_citations_where_answers_cite_otherwise() -> None:
+    texts = ["So [1]."] * 20 + ["Either (1) rain or (2) snow."]
+    assert in_brackets(texts, documents=[2] * 21)[1] == ["bracket"] * 20 + [""]
+    texts = ["So [1]."] * 20 + ["So it is (1)."] * 10
+    assert in_brackets(texts, documents=[2] * 30)[1] == ["bracket"] * 20 + ["paren"] * 10
+
+
+def test_an_expression_captures_numbers_only() -> None:
+    with pytest.raises(ValueError, match="captures numbers only"):
+        in_brackets(["So https://n.org/05/a"], r"https?://\S+")
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def test_a_question_counts_once_with_the_mean_of_its_answers() -> None:
+    answers = many()
+    with pytest.warns(Note, match="60 answers are to a question answered before"):
+        twice = citation_share(pd.concat([answers, answers]), resamples=99)
+    pd.testing.assert_frame_equal(twice, citation_share(answers, resamples=99))
+    other = answers.assign(answer="So [2]")
+    with pytest.warns(Note, match="answered before"):
+        both = means_of(citation_share(pd.concat([answers, other]), resamples=9))["value"]
+    parts = [means_of(citation_share(part, resamples=9))["value"] for part in (answers, other)]
+    pd.testing.assert_series_equal(both, (parts[0] + parts[1]) / 2)
+
+
+def test_the_order_of_questions_does_not_matter() -> None:
+    scores = [citation_share(part, resamples=99) for part in (many(), many()[::-1])]
+    pd.testing.assert_frame_equal(
+        means_of(scores[0]).sort_index(), means_of(scores[1]).sort_index()
+    )
+
+
+def test_there_is_no_verdict_where_less_than_nine_tenths_are_read() -> None:
+    texts = ["So it is.", "", "So [9].", "So [1a]."]
+    answers = many()
+    answers.loc[:3, "answer"] = texts
+    # The fifth has no documents.
+    for name in ("sources", "relevant"):
+        answers[name] = answers[name].where(answers.index != 4, [()] * 60)
+    scores = citation_share(answers, resamples=99)
+    reasons = ["no citation", "no answer", "cites only what was not retrieved"]
+    reasons += ["only malformed citations", "no retrieved document"]
+    assert scores.attrs["not_read"] == {"answers": 60} | dict.fromkeys(reasons, 1)
+    assert means_of(scores).loc[("a", OVER_RETRIEVED), "read"] == pytest.approx(55 / 60)
+    assert citation_verdicts(scores)[0].endswith("n = 55, 91% read: cited more than its share")
+    answers.loc[5:6, "answer"] = "So it is."
+    sentences = citation_verdicts(citation_share(answers, resamples=99))
+    assert sentences[0].endswith("n = 53, 88% read: no verdict, less than 90% was read")
+    # Documents without a source are counted, and are no source.
+    without = many().assign(sources=[("a", NO_SOURCE, "b")] * 60)
+    scores = citation_share(without, resamples=99)
+    assert set(scores["attribute"]) == {"a", "b"}
+    assert "66% read: no verdict" in citation_verdicts(scores)[0]

@@ -162,13 +162,6 @@ def test_the_bootstrap_test_is_near_t_and_calm_where_nothing_moves() -> None:
     assert drawn[["p", "low", "high"]].tolist() == pytest.approx(
         t[["p", "low", "high"]].tolist(), abs=0.05
     )
-    same = compare_pairs(
-        tidy([[1, 1.1], [2, 2.1], [4, 4.1]]),
-        test="bootstrap",
-        resamples=99,
-        rng=np.random.default_rng(0),
-    )
-    assert same["p"].tolist() == [0.01]
     equal = compare_pairs(
         tidy([[1, 1], [2, 2], [4, 4]]), test="bootstrap", resamples=99, rng=np.random.default_rng(0)
     )
@@ -288,3 +281,44 @@ def test_units_to_decide_shrink_the_interval_to_the_gap() -> None:
     needed = units_to_decide(60, -0.05, 0.13, 0.05)
     error = 0.18 / 2 / stats.norm.ppf(0.975) * np.sqrt(60 / needed)
     assert stats.norm.sf(stats.norm.ppf(0.975) - 0.05 / error) == pytest.approx(0.8, abs=0.005)
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon", "permutation", "bootstrap", "tukey"])
+@pytest.mark.parametrize(
+    ("values", "difference"), [([0.3, 0.5, 0.9, 0.2, 0.4, 0.8], 0.1), ([1, 2, 3, 0, 1, 2], 1)]
+)
+def test_a_difference_without_variation_has_no_t_and_no_effect(
+    test: Any, values: list[float], difference: float
+) -> None:
+    scores = pd.DataFrame({"run": [*"aaabbb"], "topic": [*"123123"], "value": values})
+    with pytest.warns(Note, match="^no variation: the difference of a and b is the same"):
+        row = compare_pairs(scores, test=test, rng=np.random.default_rng(0)).iloc[0]
+    assert row["difference"] == pytest.approx(difference)
+    assert np.isnan(row["effect"])
+    has_p = test in ("wilcoxon", "permutation", "tukey")
+    assert np.isnan(row["p_corrected"]) != has_p
+    if has_p:  # two of the eight exchanges of signs are as extreme
+        assert row["p"] == pytest.approx(0.25, abs=0.01)
+    same = compare_pairs(scores.assign(value=1.0), test=test, rng=np.random.default_rng(0)).iloc[0]
+    assert (same["p"], same["effect"]) == (1, 0)
+
+
+def test_a_pair_without_p_counts_among_the_comparisons() -> None:
+    values = tidy([[1, 1.1, 2], [2, 2.1, 5], [4, 4.1, 8]])
+    with pytest.warns(Note, match="no variation"):
+        pairs = compare_pairs(values)
+    assert np.isnan(pairs["p_corrected"]).tolist() == [True, False, False]
+    assert (pairs["p_corrected"] / pairs["p"])[1:].tolist() == pytest.approx([3, 3])
+
+
+@pytest.mark.parametrize("test", ["permutation", "bootstrap", "tukey"])
+def test_drawn_numbers_depend_on_no_order_and_no_type_of_ids(test: Any) -> None:
+    rng = np.random.default_rng(2)
+    index = pd.MultiIndex.from_product([[*"abc"], range(1, 31)], names=["run", "topic"])
+    scores = pd.DataFrame({"value": rng.random(90), "measure": "P"}, index).reset_index()
+    found = compare_systems(scores, test=test, resamples=99)
+    others = [scores.astype({"topic": "str"}), scores.sample(frac=1, random_state=3)]
+    for other in others:
+        again = compare_systems(other, test=test, resamples=99)
+        pd.testing.assert_frame_equal(again.comparisons, found.comparisons)
+        pd.testing.assert_frame_equal(again.leaderboard, found.leaderboard)

@@ -112,11 +112,12 @@ def test_python_s_tables_are_judged_alike() -> None:
 def test_every_score_of_rankings_shows_what_it_saw(files: Path) -> None:
     (files / "size.csv").write_text(FILES["size.csv"].replace("d5,small\n", ""))
     message = gfr().stderr
-    assert "seen: SIZE, nominal, target large 0.5, small 0.5\n" in message
-    assert "seen: a judgement for 10 of 10 ranked documents (100%)\n" in message
-    assert "seen: a membership in SIZE for 8 of 10 ranked documents (80%); not for d5\n" in message
+    assert "groups: SIZE, nominal, target large 0.5, small 0.5\n" in message
+    assert "coverage: a judgement for 10 of 10 ranked documents (100%)\n" in message
+    sentence = "a membership in SIZE for 8 of 10 ranked documents (80%); not for d5"
+    assert f"coverage: {sentence}\n" in message
     message = bias().stderr
-    assert "seen: a text for 10 of 10 ranked documents (100%)\n" in message
+    assert "coverage: a text for 10 of 10 ranked documents (100%)\n" in message
     terms = "an occurrence in 5 texts (f 2 of 2, m 1 of 2) for 3 of 4 terms (75%); not for him\n"
     assert terms in message
 

@@ -61,8 +61,24 @@ def test_documents_come_from_jsonl_tsv_gzip_and_folders_alike(tmp_path: Path) ->
         for each in (path, packed):
             assert list(documents.stream_documents(each)) == rows
     assert list(documents.stream_documents(tmp_path)) == rows * 4
-    (table,) = documents.document_tables(tmp_path)
+    table = pd.concat(documents.document_tables(tmp_path))
     assert table["document"].tolist() == ["d1", "2"] * 4
+
+
+@pytest.mark.parametrize("odd", ["", "a\tb", "x\ry", " ", "\ufeff", "a\r"])
+def test_documents_are_the_same_read_at_once_and_line_by_line(odd: str, tmp_path: Path) -> None:
+    """A line that Arrow would read otherwise is among others, in several blocks."""
+    rows = [(f"d{number}", f"text {number}") for number in range(50)]
+    rows[20] = ("d20", f"{odd} text")
+    path = written(tmp_path, "d.tsv", "".join(f" {name}\t{text}\n" for name, text in rows))
+    with pytest.MonkeyPatch.context() as patch:
+        for block in (10, 100, 2**22):
+            patch.setattr(documents, "_BLOCK", block)
+            assert list(documents.stream_documents(path)) == rows
+    path.write_bytes(path.read_bytes() + b"no tab\n")
+    assert (
+        "line 51: must be an id" in problems_of(lambda: list(documents.stream_documents(path)))[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 import pytrec_eval
 
 from commands import called
+from equipoise.errors import Note
 from equipoise.loaders.scores import read_scores
 from equipoise.statistics import compare_systems, leaderboard
 
@@ -88,7 +89,9 @@ def test_two_files_of_one_name_are_two_runs(tmp_path: Path) -> None:
     assert read_scores(files)["run"].unique().tolist() == ["a/s", "b/s"]
     for path in files:
         pd.read_csv(path).assign(run="mine").to_csv(path, index=False)
-    assert len(read_scores(files)) == 6
+    with pytest.warns(Note, match="run mine is in several files"):
+        assert len(read_scores(files)) == 6
+    assert "note: run mine is in several files" in called("compare", *files).stderr
     assert read_scores(str(files[0])).equals(read_scores([files[0]]))
 
 
@@ -213,6 +216,16 @@ def test_compare_writes_what_the_library_finds_in_every_format(scores: Path) -> 
         assert "holm" in text.lower()
     two = called("compare", scores, "--format", "csv", "--show", "pairs", "--show", "leaderboard")
     assert (two.exit_code, "a CSV file has one table" in two.stderr) == (2, True)
+
+
+def test_a_csv_has_no_cell_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    names = {"alpha": "=cmd|'/C calc'!A0", "beta": "+SUM(A1)", "gamma": "@sum"}
+    tidy(means=False).replace({"run": names}).to_csv(tmp_path / "s.csv", index=False)
+    for table in ("leaderboard", "comparisons", "overview", "pairs"):
+        csv = called("compare", tmp_path / "s.csv", "--format", "csv", "--show", table).stdout
+        cells = [cell for line in csv.splitlines() for cell in line.split(",")]
+        assert any(cell.startswith("'=cmd") for cell in cells)
+        assert not any(cell.startswith(("=", "+", "@")) for cell in cells)
 
 
 def test_every_cell_is_escaped(tmp_path: Path) -> None:

@@ -275,11 +275,3 @@ def test_conditions_are_of_means_and_of_differences(tmp_path: Path) -> None:
         assert result.stdout.startswith("Overview")
     refused = called("compare", path, "--fail-if", "ERR>0")
     assert (refused.exit_code, "no measure 'ERR'" in refused.stderr) == (2, True)
-
-
-def test_a_figure_is_of_one_measure(tmp_path: Path) -> None:
-    path = written(tmp_path, scores_of())
-    refused = called("compare", path, "--figure", tmp_path / "f.svg")
-    assert (refused.exit_code, "a figure is of one comparison" in refused.stderr) == (2, True)
-    compared(path, "--measure", "TED@10", "--figure", tmp_path / "f.svg")
-    assert (tmp_path / "f.svg").exists()

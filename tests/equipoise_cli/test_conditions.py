@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -49,6 +50,9 @@ def status_of(*conditions: str) -> int:
         ("CAB-precision>0.05", FAILED),  # one row of three is enough
         ("CAB-precision>1/20", FAILED),
         ("CAB-precision>.06", 0),
+        ("CAB-precision[A]>5 points", FAILED),
+        ("CAB-precision[A]>5%", FAILED),
+        ("CAB-precision[A] > 6 points", 0),
         ("R>0.29", FAILED),  # without an interval, by the value
         ("R>0.3", 0),
         ("R>=0.3", FAILED),
@@ -69,8 +73,10 @@ def test_what_was_found_is_said_of_each_row(capsys: pytest.CaptureFixture[str]) 
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "failed: CAB-precision>0.05: mine, A: 0.1000 [0.0600, 0.1400] lies wholly beyond 0.05",
-        "undecided: CAB-precision>0.05: mine, B: 0.1000 [0.0500, 0.1500] is not wholly beyond 0.05",
-        "undecided: CAB-precision>0.05: mine, C: 0.1000 [0.0100, 0.1900] is not wholly beyond 0.05",
+        "inconclusive: CAB-precision>0.05: mine, B: 0.1000 [0.0500, 0.1500] is not wholly beyond"
+        " 0.05",
+        "inconclusive: CAB-precision>0.05: mine, C: 0.1000 [0.0100, 0.1900] is not wholly beyond"
+        " 0.05",
         "passed: R<0: mine, A: 0.3000, without an interval, by the value",
     ]
 
@@ -101,6 +107,9 @@ def test_of_many_rows_the_first_are_said_and_all_are_counted(
         ("CAB-recall>0.05", "no measure 'CAB-recall'"),
         ("R[D]>0.05", "nothing is named 'D' for 'R[D]>0.05'; there are mine, A"),
         ("undefined>0", "undefined has a mean without a value"),
+        ("CAB-precision>5", "CAB-precision lies between -1 and 1: 'CAB-precision>5' always has"),
+        ("R<-0.1", "R lies between 0 and 1"),
+        ("GF>200%", "GF lies between 0 and 1"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(condition: str, told: str) -> None:
@@ -147,3 +156,40 @@ def test_no_command_of_scores_lacks_it() -> None:
     commands: dict[str, Any] = {**score.commands, "compare": compare}
     for name, command in commands.items():
         assert "--fail-if" in {flag for option in command.params for flag in option.opts}, name
+
+
+@pytest.mark.parametrize(
+    ("measure", "bound", "is_refused"),
+    [
+        ("cited-over-retrieved", "-0.5", False),
+        ("cited-over-retrieved", "5", True),
+        ("cited-share", "-0.5", True),
+        ("AC-difference", "-0.5", False),
+        ("difference-cited-share", "-0.5", False),
+        ("difference-R", "-2", True),
+        ("precision", "1.5", True),
+        ("TED@10", "3", False),  # its range depends on the groups
+        ("of my own", "70", False),
+    ],
+)
+def test_no_bound_is_outside_the_declared_range(measure: str, bound: str, is_refused: bool) -> None:
+    scores = pd.DataFrame({"run": ["x"], "topic": "", "measure": measure, "value": 0.2})
+    condition = read_condition(f"{measure}<{bound}")
+    if is_refused:
+        with pytest.raises(click.BadParameter, match="lies between"):
+            judge(scores, [condition])
+        judge(scores.assign(value=50.0), [read_condition(f"{measure}<-5")])  # of another scale
+        return
+    with suppress(click.exceptions.Exit):
+        judge(scores, [condition])
+
+
+def test_too_little_read_fails_whatever_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("a", 0.1, 0.9), ("b", 0.1, 0.899)]
+    scores = pd.DataFrame(rows, columns=["run", "value", "read"]).assign(topic="", measure="R")
+    with pytest.raises(click.exceptions.Exit):
+        judge(scores, [read_condition("R>0.5")], 0.9)
+    assert capsys.readouterr().err.splitlines() == [
+        "failed: R>0.5: b: 0.1000, no verdict, 89% read, less than 90%",
+        "passed: R>0.5: a: 0.1000, without an interval, by the value",
+    ]

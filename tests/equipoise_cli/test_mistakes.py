@@ -137,7 +137,8 @@ def test_a_mistake_in_a_file_is_one_sentence(
     result = called(*words, "-o", "out.csv")
     assert result.exit_code == 2, result.output
     assert message in result.stderr
-    (sentence,) = [line for line in result.stderr.splitlines() if not line.startswith("seen: ")]
+    notes = ("coverage: ", "groups: ")
+    (sentence,) = [line for line in result.stderr.splitlines() if not line.startswith(notes)]
     assert sentence.startswith("Error: ")
     assert not (files / "out.csv").exists()
 

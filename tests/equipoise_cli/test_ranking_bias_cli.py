@@ -111,7 +111,7 @@ def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[s
     result = called(files)
     assert result.exit_code == 0
     assert "robin in more than one group" in result.stderr
-    assert "seen: a text for 5 of 6 ranked documents (83%); not for d9" in result.stderr
+    assert "coverage: a text for 5 of 6 ranked documents (83%); not for d9" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,12 @@ import pytest
 
 from commands import called
 from equipoise.errors import Note
-from equipoise_cli.loaders.rag_answers import read_answer_files, read_fields, value_at
+from equipoise_cli.loaders.rag_answers import (
+    read_answer_files,
+    read_answers_with_sources,
+    read_fields,
+    value_at,
+)
 from equipoise_cli.shared import SAMPLES
 
 SITES = ("wiki.example", "news.example")
@@ -133,13 +138,11 @@ def test_every_framework_answers_in_one_step(name: str, tmp_path: Path) -> None:
         lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
         (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
         words += ["--sources", tmp_path / "sources.csv"]
-    if form is of_azure:
-        words += ["--citation-style", "doc"]
     result = called("score", "citations", *words)
     assert result.exit_code == 0, result.output
     assert form is of_nobody or f"answers.jsonl: read as {name.split()[0]}" in result.stderr
     # Three of four answers cite the first site alone, which has half of the documents.
-    assert "wiki.example: 75.0 % of the citations, 50.0 % of the retrieved: +25.0" in result.stderr
+    assert "wiki.example: 75.0% of the citations, 50.0% of the retrieved: +25.0" in result.stderr
     scores = table_of(result.stdout)
     means = scores[scores["topic"].isna()].set_index(["attribute", "measure"])["value"]
     assert means["news.example", "cited-over-retrieved"] == pytest.approx(-0.25)
@@ -166,10 +169,25 @@ def test_qrels_judge_what_a_framework_does_not(tmp_path: Path) -> None:
     for command in ("attribution", "citations"):
         result = called("score", command, path, "--qrels", tmp_path / "qrels.txt")
         assert result.exit_code == 0, result.output
-    assert "wiki.example: 75.0 % of the citations, 0.0 % of the relevant" in result.stderr
+    assert "wiki.example: 75.0% of the citations, 0.0% of the relevant" in result.stderr
     refused = called("score", "attribution", path)
     assert refused.exit_code == 2
     assert "does not say which documents are relevant: give --qrels" in refused.stderr
+
+
+def test_what_qrels_do_not_judge_counts_as_not_read(tmp_path: Path) -> None:
+    lines = [f"question_{place}? 0 d{place}-0 1\n" for place in range(10)]
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    path = written(tmp_path, of_langchain)
+    words = [path, f"CF-informed={path}", "--qrels", tmp_path / "qrels.txt"]
+    words = [f"Informed={path}", *words[1:], "--authors", "Human", "LLM"]
+    result = called("score", "attribution", *words)
+    assert result.exit_code == 0, result.output
+    assert "n = 10, 83% read: no verdict, less than 90% was read" in result.stderr
+    rows = table_of(result.stdout).set_index(["mode", "measure"])
+    columns = ["value", "count", "left_out"]
+    precision = rows.loc[("Informed", "precision"), columns]
+    assert precision.tolist() == pytest.approx([0.35, 10, 2])
 
 
 def test_a_folder_of_a_framework_is_scored_file_by_file(tmp_path: Path) -> None:
@@ -211,18 +229,6 @@ def test_answers_in_several_modes_are_scored_apart(tmp_path: Path) -> None:
 # --- what is said and refused ---------------------------------------------------------------------
 
 
-def test_a_question_asked_again_counts_by_itself_and_an_id_does_not(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    row = of_langchain(logs(1)[0])
-    path.write_text(json.dumps(row) + "\n" + json.dumps(row) + "\n")
-    result = called("score", "citations", path)
-    assert "1 answers are to a question asked before" in result.stderr
-    assert set(table_of(result.stdout)["topic"].dropna()) == {"question_0?", "question_0?#2"}
-    path.write_text(2 * (json.dumps({**row, "id": "q7"}) + "\n"))
-    refused = called("score", "citations", path)
-    assert (refused.exit_code, "'q7' is answered twice" in refused.stderr) == (2, True)
-
-
 def test_a_question_for_which_nothing_was_retrieved_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     rows = [of_langchain(log) for log in logs()]
@@ -230,8 +236,8 @@ def test_a_question_for_which_nothing_was_retrieved_is_left_out(tmp_path: Path) 
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = called("score", "citations", path)
     assert result.exit_code == 0, result.output
-    assert "1 answers are left out: no document was shown (question_0?)" in result.stderr
-    assert "n = 11" in result.stderr
+    assert "not read: 1 of 12 answers: no retrieved document" in result.stderr
+    assert "n = 11, 91% read" in result.stderr
 
 
 def test_as_many_sources_as_documents_are_wanted(tmp_path: Path) -> None:
@@ -257,8 +263,9 @@ def test_a_document_without_a_source_is_counted(tmp_path: Path) -> None:
     rows[0]["context"][0]["metadata"] = {}
     path.write_text(json.dumps(rows))
     result = called("score", "citations", path)
-    assert "1 of 48 documents shown have no source: (no source)" in result.stderr
-    assert "(no source)" in set(table_of(result.stdout)["attribute"])
+    assert "1 of 48 documents shown have no source" in result.stderr
+    assert set(table_of(result.stdout)["attribute"]) == set(SITES)
+    assert "n = 12, 97% read" in result.stderr
     none = called("score", "citations", path, "--source-key", "colour")
     assert none.exit_code == 2
     assert "no document of" in none.stderr
@@ -296,11 +303,224 @@ def test_the_samples_of_the_help_are_read(tmp_path: Path) -> None:
     path.write_text("\n".join(SAMPLES["FILE of LangChain"]) + "\n")
     result = called("score", "citations", path)
     assert result.exit_code == 0, result.output
-    assert "bbc.co.uk: 100.0 % of the citations" in result.stderr
+    assert "bbc.co.uk: 100.0% of the citations" in result.stderr
     path.write_text("\n".join(SAMPLES["FILE of RAGAS"]) + "\n")
     (tmp_path / "s.csv").write_text("\n".join(SAMPLES["--sources"]) + "\n")
     result = called("score", "citations", path, "--sources", tmp_path / "s.csv")
-    assert "bbc.co.uk: 100.0 % of the citations" in result.stderr
+    assert "bbc.co.uk: 100.0% of the citations" in result.stderr
     with pytest.warns(Note, match="read as RAGAS"):
         table = read_answer_files([str(path)])
     assert table["relevant"].tolist() == [(1,)]
+
+
+# --- the contract of the reader -------------------------------------------------------------------
+
+
+def lines_of(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def last_lines(*words: Any) -> list[str]:
+    """The verdicts of a command."""
+    result = called("score", "citations", *words, "--resamples", 99)
+    assert result.exit_code == 0, result.output
+    return [line for line in result.stderr.splitlines() if "of the citations" in line]
+
+
+def of_models(folder: Path) -> Path:
+    """One log of two models: one cites the first site alone, the other documents of both."""
+    path = folder / "both.jsonl"
+    rows = [{**of_langchain(log), "model": "gpt", "usage": {"id": "p1"}} for log in logs()]
+    other = [{**row, "model": "llama", "answer": "So [1][2].", "usage": {}} for row in rows]
+    path.write_text(lines_of(rows + other))
+    return path
+
+
+def test_two_models_of_one_log_are_two_runs(tmp_path: Path) -> None:
+    output = tmp_path / "shares.csv"
+    path = of_models(tmp_path)
+    found = last_lines(path, "--by", "model", "-o", output)
+    assert [line.partition(":")[0] for line in found] == [
+        "gpt wiki.example",
+        "gpt news.example",
+        "llama wiki.example",
+        "llama news.example",
+    ]
+    words = ["--measure", "cited-over-retrieved", "--by", "attribute", "--format", "csv"]
+    result = called("compare", output, *words)
+    assert result.exit_code == 0, result.output
+    pairs = pd.read_csv(io.StringIO(result.stdout)).set_index("attribute")
+    assert pairs.loc["wiki.example", ["a", "b"]].tolist() == ["gpt", "llama"]
+    assert pairs.loc["wiki.example", "difference"] == pytest.approx(0.25)
+    nested = last_lines(path, "--by", "usage.id")
+    assert {line.partition(" ")[0] for line in nested} == {"p1", "(no"}
+    refused = called("score", "citations", path, "--by", "colour")
+    assert (refused.exit_code, "no answer has the key colour" in refused.stderr) == (2, True)
+
+
+def test_two_files_by_name_are_two_runs(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in of_models(tmp_path).read_text().splitlines()]
+    (tmp_path / "a.jsonl").write_text(lines_of(rows[:12]))
+    (tmp_path / "b.jsonl").write_text(lines_of(rows[12:]))
+    output = tmp_path / "shares.csv"
+    last_lines(f"gpt={tmp_path}/a.jsonl", f"llama={tmp_path}/b.jsonl", "-o", output)
+    scores = pd.read_csv(output)
+    assert scores["run"].unique().tolist() == ["gpt", "llama"]
+    last_lines(tmp_path / "both.jsonl", "--by", "model", "-o", output, "--force")
+    columns = ["run", "topic", "attribute", "measure", "value", "low", "high", "read"]
+    pd.testing.assert_frame_equal(pd.read_csv(output)[columns], scores[columns])
+
+
+def test_the_keys_of_a_log_are_columns(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    row = {**of_langchain(logs(1)[0]), "model": "m", "mode": "chat", "question": "words", "n": [1]}
+    path.write_text(lines_of([row]))
+    with pytest.warns(Note, match="read as|source of a document"):
+        table = read_answers_with_sources([str(path)])
+    got = table.iloc[0]
+    assert [got[name] for name in ("input", "model", "n")] == [row["input"], "m", [1]]
+    assert [got["log.answer"], got["log.question"]] == [row["answer"], "words"]
+    assert got["mode"] == "chat"
+
+
+def test_links_to_documents_are_citations(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [of_langchain(log) for log in logs()]
+    for row in rows:
+        for number, document in enumerate(row["context"]):
+            document["metadata"]["source"] += f"/2024/05/{number}"
+    path.write_text(lines_of(rows))
+    expected = last_lines(path)
+
+    def link(mark: re.Match[str]) -> str:
+        return f"[so]({row['context'][int(mark[1]) - 1]['metadata']['source']}?utm_source=x)"
+
+    for row in rows[::2]:
+        row["answer"] = re.sub(r"\[(\d)\]", link, row["answer"])
+    path.write_text(lines_of(rows))
+    assert last_lines(path) == expected
+    # A document of a site without a page is cited by any page of it.
+    for row in rows:
+        for document in row["context"]:
+            document["metadata"]["source"] = document["metadata"]["source"].split("/")[2]
+    path.write_text(lines_of(rows))
+    assert "100% read" in last_lines(path)[0]
+    refused = called("score", "citations", path, "--citations", r"https?://\S+")
+    assert (refused.exit_code, "captures numbers only" in refused.stderr) == (2, True)
+
+
+def test_files_of_two_formats_are_scored_together(tmp_path: Path) -> None:
+    path = written(tmp_path, of_langchain)
+    rows = [{**of_ours(log), "question": f"other {log['question']}"} for log in logs()]
+    (tmp_path / "ours.jsonl").write_text(lines_of(rows))
+    lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
+    (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
+    words = ["--sources", tmp_path / "sources.csv"]
+    found = last_lines(path, tmp_path / "ours.jsonl", *words)
+    assert found[0].startswith("wiki.example: 75.0% of the citations, 50.0% of the retrieved")
+    assert "n = 24, 100% read" in found[0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"references": 1.5}, {"answer": [{"text": "So", "citations": 3.0}]}],
+)
+def test_a_wrong_line_of_trec_is_one_sentence(wrong: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(lines_of([of_trec(log) | wrong for log in logs()]))
+    (tmp_path / "sources.csv").write_text("document,source\nd1,a\n")
+    refused = called("score", "citations", path, "--sources", tmp_path / "sources.csv")
+    assert (refused.exit_code, "line 1: must be a list of" in refused.stderr) == (2, True)
+
+
+def test_a_source_has_one_spelling(tmp_path: Path) -> None:
+    spellings = ["https://news.org/1", "HTTP://WWW.News.org:80/1", "news.org.", "News.ORG:443"]
+    context = [{"page_content": "x", "metadata": {"source": name}} for name in spellings]
+    path = tmp_path / "log.jsonl"
+    path.write_text(lines_of([{"input": "q", "answer": "So [1].", "context": context}]))
+    assert last_lines(path)[0].startswith("news.org: 100.0% of the citations, 100.0%")
+    rows = "".join(f"{number},{name}\n" for number, name in enumerate(spellings, start=1))
+    (tmp_path / "sources.csv").write_text("document,source\n" + rows)
+    found = last_lines(path, "--sources", tmp_path / "sources.csv")
+    assert found[0].startswith("news.org: 100.0% of the citations, 100.0%")
+    files = ["Report.pdf", "report.PDF", "Der Spiegel", "der  spiegel", "a.b/c.txt"]
+    context = [{"page_content": "x", "metadata": {"source": name}} for name in files]
+    path.write_text(lines_of([{"input": "q", "answer": "So [1].", "context": context}]))
+    names = {line.partition(":")[0] for line in last_lines(path)}
+    assert names == {"Report.pdf", "Der Spiegel", "a.b/c.txt"}
+
+
+def test_a_line_that_comes_twice_counts_once(tmp_path: Path) -> None:
+    path = written(tmp_path, of_langchain)
+    once = last_lines(path)
+    path.write_text(2 * path.read_text())
+    result = called("score", "citations", path)
+    assert "12 of 24 answers repeat earlier ones: left out" in result.stderr
+    assert last_lines(path) == once
+    path.write_text(
+        lines_of([{**of_langchain(log), "id": f"c{n}"} for n in "ab" for log in logs()])
+    )
+    assert [line.partition("%")[0] for line in last_lines(path)] == [
+        line.partition("%")[0] for line in once
+    ]
+
+
+def test_calls_with_their_own_ids_ask_one_question(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [
+        {**of_langchain(log), "id": f"call-{model}-{place}", "model": model}
+        for model in "ab"
+        for place, log in enumerate(logs())
+    ]
+    path.write_text(lines_of(rows))
+    output = tmp_path / "shares.csv"
+    last_lines(path, "--by", "model", "-o", output)
+    assert pd.read_csv(output)["topic"].nunique() == 12
+    result = called("compare", output, "--measure", "cited-share", "--attribute", SITES[0])
+    assert result.exit_code == 0, result.output
+
+
+def test_judgements_that_match_nothing_are_rejected(tmp_path: Path) -> None:
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\n")
+    path = written(tmp_path, of_langchain)
+    refused = called("score", "citations", path, "--qrels", tmp_path / "qrels.txt")
+    assert (refused.exit_code, "must judge a document shown" in refused.stderr) == (2, True)
+    path = written(tmp_path, of_nobody)
+    refused = called("score", "citations", path, "--map", MAP.replace("gold", "god"))
+    assert (refused.exit_code, "must mark a document shown" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        {"messages": None, "error": {"code": 429}},
+        {"messages": ["x"], "context": [{"url": "http://a.example"}]},
+        {"messages": [{"role": "user", "content": None}, {"role": "assistant", "content": None}]},
+        {"messages": [{"role": "assistant", "content": [{"type": "text", "text": None}]}]},
+    ],
+)
+def test_a_call_that_failed_is_counted(failed: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [of_azure(log) for log in logs()]
+    for where in (0, len(rows)):
+        path.write_text(lines_of([*rows[:where], failed, *rows[where:]]))
+        result = called("score", "citations", path)
+        assert result.exit_code == 0, result.output
+        assert "not read: 1 of 13 answers: no answer" in result.stderr
+        assert "n = 12, 92% read: " in result.stderr
+    path.write_text(lines_of([failed]))
+    assert called("score", "citations", path).exit_code == 2
+
+
+def test_a_gate_fails_where_too_little_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [of_langchain(log) for log in logs()]
+    rows[0]["answer"] = rows[1]["answer"] = "So it is {1}."
+    path.write_text(lines_of(rows))
+    words = ["score", "citations", path, "--fail-if", "cited-over-retrieved>90 points"]
+    result = called(*words)
+    assert (result.exit_code, "no verdict, 83% read, less than 90%" in result.stderr) == (3, True)
+    assert "not read: 2 of 12 answers: no citation" in result.stderr
+    assert called(*words, "--least-read", 0.8).exit_code == 0
+    refused = called(*words[:3], "--fail-if", "cited-over-retrieved>5")
+    assert (refused.exit_code, "lies between -1 and 1" in refused.stderr) == (2, True)

@@ -64,7 +64,7 @@ def test_it_is_rbo_of_the_renamed_lists(
     assert set(table["run"]) == {"bm25"}
     assert set(table["measure"]) == {f"CRBO(p={p})@{depth}"}
     assert (
-        "seen: a rank on the original collection for 12 of 12 ranked documents (100%)"
+        "coverage: a rank on the original collection for 12 of 12 ranked documents (100%)"
         in result.stderr
     )
 
@@ -88,7 +88,7 @@ def test_a_suffix_or_ids_that_match_nothing_are_refused(
     assert "there is one for x1, x2" in none.stderr
     some = called("--run", before, after, "--suffix", "-cf")
     assert (
-        "seen: a rank on the original collection for 12 of 12 ranked documents (100%)"
+        "coverage: a rank on the original collection for 12 of 12 ranked documents (100%)"
         in some.stderr
     )
 

@@ -208,6 +208,11 @@ def test_check_computes_each_status_again(root: Path) -> None:
     assert CliRunner().invoke(main, ["check"]).exit_code == 1
 
 
+def test_the_committed_reports_agree_with_ledger_and_claims() -> None:
+    """On each version of Python that runs these tests."""
+    assert build.check() == []
+
+
 def test_a_verdict_follows_from_the_evidence(root: Path) -> None:
     """The build writes it into claims.csv and into the notebook; another estimate changes both."""
     claim = """\

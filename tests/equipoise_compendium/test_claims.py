@@ -16,6 +16,7 @@ from scipy import stats
 from equipoise.statistics import resampled
 from equipoise_compendium import claims, project
 from equipoise_compendium.claims import Criterion, Evidence, minus_chance, partial_conjunction
+from equipoise_compendium.terms import KINDS, QUANTIFIERS
 
 PAPERS = ["gfrc", "gfrc2", "permutations", "thesis"]
 ROWS = pd.read_csv(project.root() / "reports" / "claims.csv", keep_default_na=False)
@@ -254,6 +255,19 @@ def test_the_part_that_decides_is_shown(protocol: Any, quantifier: str, verdict:
     assert claim["verdict"] == verdict
     assert claim["part"] == {"all": "c", "most": "a", "exists": "b"}[quantifier]
     assert (claim["parts"], claim["basis"]) == (3, "recomputed")
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("quantifier", list(QUANTIFIERS))
+def test_other_data_change_the_verdict_of_every_kind(
+    protocol: Any, kind: str, quantifier: str
+) -> None:
+    changes = {"kind": kind, "quantifier": quantifier}
+    protocol(CLAIM | changes | {"collections": "paper", "control": "none"})
+    verdicts = []
+    for evidence in (interval(1, 2), interval(-2, -1), interval(-1, 2)):
+        verdicts.append(judged(("x", {"paper": {"a part": evidence}}))["x"]["verdict"])
+    assert verdicts == ["supported", "contradicted", "inconclusive"]
 
 
 def test_units_needed_detect_the_published_effect_four_times_in_five() -> None:

@@ -13,8 +13,9 @@ import pytest
 from scipy import stats
 
 from equipoise.measures.attribution import bias_table, score_answers
-from equipoise_compendium.claims import Evidence, stated, verdict
+from equipoise_compendium.claims import Evidence
 from equipoise_studies.attribution import claims, data, published
+from notebook_evidence import result_of
 
 SAMPLE = 500
 """Questions of a benchmark in the thesis (section 5.4)."""
@@ -28,23 +29,22 @@ def scored() -> pd.DataFrame:
 
 @cache
 def differences() -> pd.DataFrame:
-    pool = [name for name, it in claims.above_chance(scored()).items() if it.low and it.low > 0]
-    return claims.changes(scored()[scored()["model"].isin(pool)])
+    return claims.changes(scored())
 
 
-def rows(values: list[float], benchmark: str = "NQ") -> pd.DataFrame:
+def rows(values: list[float]) -> pd.DataFrame:
     questions = [f"q{number}" for number in range(len(values))]
-    return pd.DataFrame({"benchmark": benchmark, "question": questions, "gap": values})
+    return pd.DataFrame({"question": questions, "gap": values})
 
 
 # --- intervals ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("up", "down", "n"), [(0, 0, 15), (3, 1, 30), (20, 45, 300)])
+@pytest.mark.parametrize(("up", "down", "n"), [(0, 0, 15), (3, 1, 20), (9, 4, 29)])
 def test_an_interval_is_that_of_bonett_and_price(up: int, down: int, n: int) -> None:
     """Adjusted Wald interval of paired proportions: its formula adds one change either way."""
     values = [100.0] * up + [-100.0] * down + [0.0] * (n - up - down)
-    it = claims.pooled_mean(rows(values), "gap", "a gap")
+    it = claims.pooled_mean(rows(values), "gap")
     first, second = (up + 1) / (n + 2), (down + 1) / (n + 2)
     error = math.sqrt((first + second - (first - second) ** 2) / (n + 2))
     assert it.estimate == pytest.approx(100 * (up - down) / n)
@@ -53,20 +53,26 @@ def test_an_interval_is_that_of_bonett_and_price(up: int, down: int, n: int) -> 
     assert it.n == n
 
 
+def test_no_question_is_invented_where_there_are_many() -> None:
+    values = [100.0] * 20 + [-100.0] * 45 + [0.0] * 235
+    it = claims.pooled_mean(rows(values), "gap")
+    error = np.std(values) / math.sqrt(300)
+    expected = tuple(np.mean(values) + side * 1.96 * error for side in (-1, 1))
+    assert (it.low, it.high) == pytest.approx(expected, abs=0.5)
+    assert claims.pooled_mean(rows([5.0] * 30), "gap").low == pytest.approx(5)
+
+
 def test_rows_of_a_question_are_drawn_together() -> None:
     values = np.random.default_rng(3).choice([-100.0, 0.0, 100.0], 40).tolist()
-    once = claims.pooled_mean(rows(values), "gap", "a gap")
-    thrice = claims.pooled_mean(pd.concat([rows(values)] * 3), "gap", "a gap")
+    once = claims.pooled_mean(rows(values), "gap")
+    thrice = claims.pooled_mean(pd.concat([rows(values)] * 3), "gap")
     assert (thrice.estimate, thrice.low, thrice.high, thrice.n) == pytest.approx(
         (once.estimate, once.low, once.high, 40)
     )
-    both = pd.concat([rows(values), rows(values, "NQ-UTD")])
-    assert claims.pooled_mean(both, "gap", "a gap").n == 80  # questions of two benchmarks
-    assert claims.pooled_mean(rows([]), "gap", "a gap").reason
 
     sides = pd.concat([rows(values).assign(first=True), rows([5.0] * 40).assign(first=False)])
-    once = claims.difference_of_means(sides, "gap", "first", "a gap")
-    again = claims.difference_of_means(pd.concat([sides] * 2), "gap", "first", "a gap")
+    once = claims.difference_of_means(sides, "gap", "first")
+    again = claims.difference_of_means(pd.concat([sides] * 2), "gap", "first")
     assert (once.estimate, once.low, once.high) == pytest.approx(
         (again.estimate, again.low, again.high)
     )
@@ -77,9 +83,9 @@ def test_settings_have_the_same_weight_as_in_a_mean_of_published_cells() -> None
     few = rows([100.0, 0.0]).assign(setting="few")
     many = rows([0.0] * 9 + [-100.0]).assign(setting="many")
     table = pd.concat([few, many])
-    by_setting = claims.pooled_mean(table, "gap", "a gap", settings=["setting"])
+    by_setting = claims.pooled_mean(table, "gap", settings=["setting"])
     assert by_setting.estimate == pytest.approx((50 - 10) / 2)
-    assert claims.pooled_mean(table, "gap", "a gap").estimate == pytest.approx(0)
+    assert claims.pooled_mean(table, "gap").estimate == pytest.approx(0)
     assert by_setting.n == 10  # q0 and q1 are asked in both
 
 
@@ -119,7 +125,7 @@ def test_of_several_records_of_a_model_the_largest_is_used() -> None:
     few = small[small["question"].isin(small["question"].unique()[:4])].assign(model="few")
     both = claims.changes(pd.concat([few, small], ignore_index=True))
     assert set(both["model"]) == {"Qwen 1.5B"}
-    other = few.assign(weights="other.gguf")
+    other = few.assign(collection="other")
     both = claims.changes(pd.concat([other, small], ignore_index=True))
     assert set(both["model"]) == {"Qwen 1.5B", "few"}
     mixed = differences().query("experiment == 'mixed' and benchmark == 'NQ'")
@@ -129,12 +135,24 @@ def test_of_several_records_of_a_model_the_largest_is_used() -> None:
 def test_chance_is_the_recall_of_random_citations() -> None:
     rng = np.random.default_rng(8)
     questions = [f"q{number}" for number in range(300)]
-    blind = pd.DataFrame({"model": "blind", "benchmark": "NQ", "question": questions, "k": 5})
+    blind = pd.DataFrame({"collection": "blind", "question": questions, "k": 5})
     blind = blind.assign(cited=2, recall=(rng.random(300) < 2 / 5).astype(float))
-    knows = blind.assign(model="knows", cited=1, recall=1.0)
-    margins = claims.above_chance(pd.concat([blind, knows]))
+    knows = blind.assign(collection="knows", cited=1, recall=1.0)
+    names = ["knows", "blind", "neither"]
+    margins = claims.on_collections(pd.concat([blind, knows]), names, claims.above_chance)
     assert margins["knows"].estimate == pytest.approx(80)
     assert abs(margins["blind"].estimate or 0) < 8
+    assert margins["neither"].estimate is None
+
+
+def test_confidence_is_not_compared_where_few_questions_have_one_kind_of_citation() -> None:
+    questions = [f"q{number}" for number in range(12)]
+    citations = pd.DataFrame({"question": questions, "relevant": True, "probability": 0.9})
+    for others, is_compared in [(4, False), (5, True)]:
+        lower = citations[:others].assign(relevant=False, probability=0.4)
+        it = claims.confidence_gap(pd.concat([citations, lower, lower]), 4.5)
+        assert (it.low is not None) == is_compared
+    assert (it.estimate, it.published) == pytest.approx((50, 4.5))
 
 
 def test_published_means_are_of_the_same_settings() -> None:
@@ -150,12 +168,22 @@ def test_published_means_are_of_the_same_settings() -> None:
 def test_published_answers_are_scored_as_the_text_states() -> None:
     """Mistral cites [2] and [5], the others [5] alone; all are right."""
     table = ("thesis/table-5.16", "model")
-    for right, wrong, otherwise in [
-        (["Mistral", "Llama3", "GPT-4"], ["Mistral"], 0),
-        (["Mistral", "Llama3", "GPT-4"], [], 1),
-        (["GPT-4"], ["Mistral"], 2),
+    for right, wrong, agreeing in [
+        (["Mistral", "Llama3", "GPT-4"], ["Mistral"], 3),
+        (["Mistral", "Llama3", "GPT-4"], [], 2),
+        (["GPT-4"], ["Mistral"], 1),
     ]:
-        assert claims.scored_otherwise(*table, right, wrong).estimate == otherwise
+        (parts,) = claims.scored_as_stated(*table, right, wrong).values()
+        assert sum(part.estimate or 0 for part in parts.values()) == agreeing
+
+
+def test_published_values_are_of_the_same_setting() -> None:
+    ours = pd.DataFrame({"benchmark": ["own", "own"], "mode": ["Vanilla", "Informed"], "R": 1.0})
+    table = published.tables("5.1").query("relevant == 'LLM'")
+    shown = published.next_to(ours, table, ["benchmark", "mode"], ["Recall"], {"own": "NQ"})
+    first, second = shown["published Recall"]
+    assert first == "Mistral 76.6; Llama3 69.2; GPT-4 68.8"
+    assert second == "Mistral 68.2; Llama3 69.6; GPT-4 64.6"
 
 
 # --- errors of published means --------------------------------------------------------------------
@@ -198,37 +226,58 @@ def test_power_is_the_share_of_runs_that_find_the_effect() -> None:
     assert found[0] == pytest.approx(exact, abs=1e-9)
 
 
+def test_a_mark_bounds_the_error() -> None:
+    """A significant paired t-test has such an error; without its mark a cell has a wider bound."""
+    rng = np.random.default_rng(2)
+    scores = rng.choice([-1.0, 0.0, 1.0], SAMPLE, p=[0.03, 0.88, 0.09])
+    assert stats.ttest_1samp(scores, 0).pvalue < 0.05
+    row = {"benchmark": "NQ", "model": "a", "relevant": "LLM", "ΔRecall": "0.0"}
+    errors = []
+    for mark in ("†", ""):
+        gap = f"{100 * scores.mean():+.1f}{mark}"
+        table = published.biases(pd.DataFrame([row | {"ΔPrecision": gap}]), SAMPLE)
+        errors.append(table.set_index("score").loc["Precision", "error"])
+    assert 100 * stats.sem(scores) < errors[0] < errors[1]
+
+
 # --- nulls ----------------------------------------------------------------------------------------
+
+NQ = "NQ, Qwen 1.5B"
+
+
+def on_nq(table: pd.DataFrame) -> pd.DataFrame:
+    return table[table["collection"] == NQ]
 
 
 def relabelled(quantity: str) -> pd.DataFrame:
     """CAB or CAS with the two kinds of labels exchanged at random, question by question."""
-    pairs = claims.with_placebo(differences(), quantity)
-    names = pairs[claims.UNIT].drop_duplicates().reset_index(drop=True)
+    pairs = on_nq(claims.with_placebo(differences(), quantity))
+    names = pairs[["question"]].drop_duplicates().reset_index(drop=True)
     names["exchanged"] = np.random.default_rng(1).random(len(names)) < 0.5
     pairs = pairs.merge(names)
     authors = pairs["authors"].where(~pairs["exchanged"], pairs["placebo"])
     placebo = pairs["placebo"].where(~pairs["exchanged"], pairs["authors"])
-    return pairs.assign(authors=authors, placebo=placebo)
-
-
-def more_sensitive(pairs: pd.DataFrame) -> Evidence:
-    return claims.pooled_mean(pairs.assign(gap=pairs["authors"] - pairs["placebo"]), "gap", "a gap")
+    return pairs.assign(authors=authors, placebo=placebo, gap=authors - placebo)
 
 
 def random_citations() -> Evidence:
-    """The least margin over chance of models whose citations are drawn."""
+    """The margin over chance of a model whose citations are drawn."""
     rng = np.random.default_rng(1)
-    hit = rng.random(len(scored())) < scored()["cited"] / scored()["k"]
-    margins = claims.above_chance(scored().assign(recall=hit.astype(float))).values()
-    return min(margins, key=lambda margin: margin.estimate or 0)
+    answers = on_nq(scored())
+    hit = rng.random(len(answers)) < answers["cited"] / answers["k"]
+    return claims.above_chance(answers.assign(recall=hit.astype(float)))
+
+
+def least(evidence: dict[str, dict[str, Evidence]]) -> Evidence:
+    (parts,) = evidence.values()
+    return min(parts.values(), key=lambda part: part.low or 0)
 
 
 def noisy_shifts() -> Evidence:
     """Shifts of recall that are no more than their errors."""
     shifts = published.differences("Informed", "Vanilla", SAMPLE).query("score == 'Recall'")
     noise = np.random.default_rng(1).normal(0, shifts["error"])
-    return claims.least_shift(shifts.assign(gap=noise), SAMPLE)
+    return least(claims.largest_shifts(shifts.assign(gap=noise), SAMPLE))
 
 
 def random_further_citations() -> Evidence:
@@ -243,47 +292,52 @@ def random_further_citations() -> Evidence:
 
 
 NULLS: dict[str, Callable[[], Evidence]] = {
-    "thesis/5.1-every-model-above-chance": random_citations,
+    "thesis/cites-relevant": random_citations,
     "thesis/5.2-sensitive": noisy_shifts,
     "thesis/placebo-bias": lambda: claims.farther_from_zero(relabelled("CAB")),
-    "thesis/placebo-cas": lambda: more_sensitive(relabelled("CAS")),
+    "thesis/placebo-cas": lambda: claims.pooled_mean(relabelled("CAS"), "gap"),
     "thesis/large-forms": random_further_citations,
 }
-"""Evidence for claims with a null, where there is no effect."""
+"""Evidence for claims where there is no effect."""
 
 
 @pytest.mark.parametrize("name", NULLS)
 def test_a_claim_is_not_supported_by_chance(name: str) -> None:
-    claim = stated("thesis").loc[name.removeprefix("thesis/")]
-    assert claim["null"]
     evidence = NULLS[name]()
     assert evidence.low is not None
-    assert evidence.low <= float(claim["contradicted_if"].split()[-1])
+    assert result_of(name, evidence) != "supports"
 
 
 def test_biases_beyond_the_placebo_are_found() -> None:
     """Else the test above would show nothing: an effect of 20 points is found, either way."""
-    pairs = claims.with_placebo(differences(), "CAB")
+    pairs = on_nq(claims.with_placebo(differences(), "CAB"))
     distances = []
     for shift in (0, 20, -20):
         moved = claims.farther_from_zero(pairs.assign(authors=pairs["authors"] + shift))
         distances.append(moved.low or 0.0)
     assert distances[0] < 0 < min(distances[1:])
-    sensitive = claims.with_placebo(differences(), "CAS")
-    assert (more_sensitive(sensitive.assign(authors=sensitive["authors"] + 20)).low or 0) > 0
+    sensitive = on_nq(claims.with_placebo(differences(), "CAS"))
+    moved = claims.pooled_mean(sensitive.assign(gap=sensitive["gap"] + 20), "gap")
+    assert result_of("thesis/placebo-cas", moved) == "supports"
     # Which of two meaningless labels takes the place of people makes no difference.
     first = claims.farther_from_zero(pairs)
     exchanged = claims.farther_from_zero(pairs.assign(placebo=-pairs["placebo"]))
     assert exchanged.estimate == pytest.approx(first.estimate)
+    # Fifteen questions that never change have an interval that is not a point.
+    unchanged = on_nq(claims.with_placebo(differences(), "CAB"))[:15].assign(authors=0, placebo=0)
+    it = claims.farther_from_zero(unchanged)
+    assert it.low is not None
+    assert it.high is not None
+    assert it.low < 0 < it.high
 
 
 @pytest.mark.parametrize("column", ["gap", "error"])
 def test_published_biases_depend_on_their_sign_and_their_error(column: str) -> None:
     """With the modes exchanged in half of the settings, or doubled errors, no bias is left."""
-    table = published.biases("Informed", "CF-informed", SAMPLE)
+    table = published.biases(published.tables("5.3"), SAMPLE, ("Informed", "CF-informed"))
     factor = np.where(table["relevant"] == "Human", 1, -1) if column == "gap" else 2
-    bound = stated("thesis").loc["5.3-human", "contradicted_if"]
-    verdicts = []
+    results = []
     for rows_of_table in (table, table.assign(**{column: table[column] * factor})):
-        verdicts.append(verdict(claims.least_mean_bias(rows_of_table, SAMPLE, "CAB"), bound))
-    assert verdicts[0] != verdicts[1]
+        evidence = least(claims.mean_biases(rows_of_table, ["model", "score"], SAMPLE))
+        results.append(result_of("thesis/5.3-human", evidence))
+    assert results == ["supports", "imprecise"]

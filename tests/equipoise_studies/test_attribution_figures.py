@@ -37,7 +37,7 @@ def test_a_legend_shows_the_markers() -> None:
 
 def test_no_legend_overlaps_a_title() -> None:
     bars = pd.DataFrame({"benchmark": "NQ", "model": ["a", "b"], "total": [1.0, 2.0]})
-    figure = figures.bars(bars.assign(source=["printed", "recorded"]), "Citations")
+    figure = figures.bars(bars.assign(source=["published", "recorded"]), "Citations")
     title = figure.suptitle("A title as long as\nthe figure is wide, or a little longer than that")
     figure.draw_without_rendering()
     (legend,) = figure.legends
@@ -50,7 +50,7 @@ def test_biases_are_drawn_by_group_with_their_intervals() -> None:
         ("Birch / Maple", "Qwen 1.5B (large), NQ, n = 300", 0.0, -1.0, 1.0, np.nan, np.nan, np.nan),
     ]
     columns = ["group", "name", "value", "low", "high"]
-    columns += ["printed low", "printed mean", "printed high"]
+    columns += ["published low", "published mean", "published high"]
     figure = figures.biases(pd.DataFrame(rows, columns=columns), "CAB, points")
     (ax,) = figure.axes
     labels = [label.get_text().replace("\N{NO-BREAK SPACE}", " ") for label in ax.get_yticklabels()]

@@ -151,7 +151,7 @@ def answer(handler: BaseHTTPRequestHandler) -> None:
         return send(handler, body_of("Ann Lee, Bo Ek, Cy Oh"))
     if "paraphrase" in asked:
         return send(handler, body_of("Again: " + asked.rpartition("Passage: ")[2]))
-    number, name = re.findall(r"Document \[(\d+)\] \([^\n]*called (Ura\d+)", asked)[0]
+    number, name = re.findall(r"Document \[(\d+)\] ?\([^\n]*called (Ura\d+)", asked)[0]
     text = f"It is {name} [{number}]{'[1]' if len(asked) % 3 == 0 else ''}."
     tokens = [{"token": part, "logprob": -0.1} for part in re.findall(r"\d+|\D+", text)]
     return send(handler, body_of(text, logprobs={"content": tokens}))

@@ -5,12 +5,16 @@ The documents stream: a file of millions of passages is never in memory as a who
 
 from __future__ import annotations
 
+import codecs
 import gzip
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 
 from equipoise.errors import input_error, shown
 from equipoise.readers import json_value
@@ -18,7 +22,8 @@ from equipoise.readers import json_value
 _ENDINGS = (".jsonl", ".tsv", ".json", ".txt", ".csv")
 _ID_KEYS = ("id", "_id", "docno", "doc_id", "document")
 _TEXT_KEYS = ("text", "body", "passage", "contents")
-_TABLE_SIZE = 8192
+_BLOCK = 2**22
+"""Bytes that are read at a time."""
 
 
 def document_files(source: str | Path) -> list[Path]:
@@ -42,37 +47,77 @@ def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
     ``source``: a file with one document per line: JSON objects with ``id`` (or ``_id``) and
     ``text`` (or ``contents``), or an id, a tab and a text; ``.gz`` too; or a folder of such files.
     """
-    for file in document_files(source):
-        yield from _documents(file)
+    for table in document_tables(source):
+        yield from zip(table["document"], table["text"], strict=True)
 
 
 def document_tables(source: str | Path) -> Iterator[pd.DataFrame]:
     """The documents of `stream_documents` in tables of some thousands: document, text."""
-    documents = stream_documents(source)
-    while rows := list(islice(documents, _TABLE_SIZE)):
-        yield pd.DataFrame(rows, columns=["document", "text"], dtype="str")
+    for path in document_files(source):
+        is_json = None
+        for first_line, block in _blocks(path):
+            if is_json is None:
+                is_json = block.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
+            table = None if is_json else _read_at_once(block)
+            if table is None:
+                rows = list(_documents(path, block, first_line, is_json))
+                table = pd.DataFrame(rows, columns=["document", "text"], dtype="str")
+            yield table
+        if is_json is None:
+            raise input_error(path, "one document per line", "an empty file")
 
 
-def _documents(path: Path) -> Iterator[tuple[str, str]]:
-    line_number, is_json = 0, False
+def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of a file, some megabytes at a time, and the number of the first of them."""
+    first_line = 1
     with path.open("rb") as file:
         is_packed = file.peek(2)[:2] == b"\x1f\x8b"
-        raw_lines = gzip.GzipFile(fileobj=file) if is_packed else file
-        for line_number, raw_line in enumerate(raw_lines, start=1):
-            try:
-                line = raw_line.decode("utf-8-sig").rstrip("\r\n")
-            except UnicodeDecodeError:
-                raise input_error(path, "UTF-8 text", "other bytes", line_number) from None
-            if line_number == 1:
-                is_json = line.lstrip().startswith("{")
-            if not line.strip():
-                continue
-            try:
-                yield _json_document(line) if is_json else _line_document(line)
-            except ValueError as error:
-                raise input_error(path, str(error), shown(line), line_number) from None
-    if not line_number:
-        raise input_error(path, "one document per line", "an empty file")
+        unpacked: Any = gzip.GzipFile(fileobj=file) if is_packed else file
+        while lines := unpacked.readlines(_BLOCK):
+            yield first_line, b"".join(lines)
+            first_line += len(lines)
+
+
+def _read_at_once(block: bytes) -> pd.DataFrame | None:
+    """Lines of an id, a tab and a text; None where a line is anything else."""
+    # To Arrow any carriage return ends a line.
+    if b"\r" in block and block.count(b"\r") != block.count(b"\r\n"):
+        return None
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(block),
+            pyarrow.csv.ReadOptions(
+                use_threads=False, column_names=["document", "text"], block_size=len(block) + 1
+            ),
+            pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False),
+            pyarrow.csv.ConvertOptions(
+                column_types={"document": pa.string(), "text": pa.string()},
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    document = pc.utf8_trim_whitespace(table["document"])
+    if pc.any(pc.equal(document, "")).as_py():
+        return None
+    return table.set_column(0, "document", document).to_pandas()
+
+
+def _documents(
+    path: Path, block: bytes, first_line: int, is_json: bool
+) -> Iterator[tuple[str, str]]:
+    """Documents line by line, and the error of a line that is none."""
+    for line_number, raw_line in enumerate(block.split(b"\n"), start=first_line):
+        try:
+            line = raw_line.decode("utf-8-sig").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise input_error(path, "UTF-8 text", "other bytes", line_number) from None
+        if not line.strip():
+            continue
+        try:
+            yield _json_document(line) if is_json else _line_document(line)
+        except ValueError as error:
+            raise input_error(path, str(error), shown(line), line_number) from None
 
 
 def _json_document(line: str) -> tuple[str, str]:

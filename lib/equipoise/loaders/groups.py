@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from equipoise.loaders.columns import ColumnFile
 from equipoise.loaders.fairweb import numbered_groups, read_memberships, read_target
 from equipoise.options import read_pairs
 from equipoise.readers import number, read_table
-from equipoise.tidy import columns_of_sets, tidy_memberships
+from equipoise.tidy import MISSING, columns_of_sets, tidy_memberships
 
 Kind = Literal["nominal", "ordinal"]
 Groups = tuple[pd.DataFrame, AttributeSet]
@@ -47,10 +47,12 @@ def read_sets(
     kinds: Mapping[str, Kind] | None = None,
     targets: Mapping[str, str] | None = None,
     sets: Mapping[str, AttributeSet] | None = None,
+    missing: Sequence[str] = MISSING,
 ) -> list[Groups]:
     """The groups of documents in a file, in the set of a name, or in those called like its columns.
 
-    ``kinds``, ``targets``, ``sets``: as in `read_groups`, by the names of the sets.
+    ``kinds``, ``targets``, ``sets``, ``missing``: as in `read_groups`, the first three by the names
+    of the sets.
     """
     names = [name]
     if not name:
@@ -62,7 +64,7 @@ def read_sets(
         names = columns_of_sets(table, str(path))
     kinds, targets = kinds or {}, targets or {}
     return [
-        read_groups(path, each, kinds.get(each, "nominal"), targets.get(each, ""), sets)
+        read_groups(path, each, kinds.get(each, "nominal"), targets.get(each, ""), sets, missing)
         for each in names
     ]
 
@@ -73,6 +75,7 @@ def read_groups(
     kind: Kind = "nominal",
     target: str = "",
     sets: Mapping[str, AttributeSet] | None = None,
+    missing: Sequence[str] = MISSING,
 ) -> Groups:
     """Group memberships of documents, and their attribute set, of any file that has them.
 
@@ -80,13 +83,13 @@ def read_groups(
     set, or group, or the only one, or a column of shares for each group, and maybe topic; or lines
     ``topic document p1 p2 ...`` as of FairWeb. ``target``: a file, ``uniform``, or
     ``group:number,...``, whose order is that of ordinal groups. ``sets``: attribute sets by name,
-    which need neither kind nor target.
+    which need neither kind nor target. ``missing``: as in `equipoise.tidy_memberships`.
     """
     file = ColumnFile(path)
     attribute = (sets or {}).get(name) or _attribute_set(name, kind, target)
     table = _table_of(file)
     if table is not None:
-        return _groups_from_table(table, name, kind, attribute, str(path))
+        return _groups_from_table(table, name, kind, attribute, str(path), missing)
     n_groups = len(file.first_line.split()) - 2
     if file.first_line and n_groups < 2:
         wanted = "a header such as document,group with commas, or lines of topic, document, shares"
@@ -106,10 +109,15 @@ def groups_in(source: Any, name: str, kind: Kind = "nominal", target: str = "") 
 
 
 def _groups_from_table(
-    source: Any, name: str, kind: Kind, attribute: AttributeSet | None, label: str
+    source: Any,
+    name: str,
+    kind: Kind,
+    attribute: AttributeSet | None,
+    label: str,
+    missing: Sequence[str] = MISSING,
 ) -> Groups:
     """Groups of a table, of a kind; names are in no order, which columns of shares are."""
-    table, found = tidy_memberships(source, name, attribute, label)
+    table, found = tidy_memberships(source, name, attribute, label, missing)
     if attribute is not None:
         return table, attribute
     has_shares = isinstance(source, pd.DataFrame) and set(found.groups) <= set(source.columns)

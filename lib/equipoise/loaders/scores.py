@@ -12,13 +12,14 @@ called by their paths. Means have no topic: their rows, which trec_eval and ir_m
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from equipoise.errors import input_error, shown
+from equipoise.errors import Note, input_error, listed, shown
 from equipoise.loaders.columns import ColumnFile
 from equipoise.readers import Table, names_of_files, read_table, read_text, stem
 
@@ -54,6 +55,7 @@ def read_scores(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     for table, name in zip(tables, called, strict=True):
         if "run" not in table.columns:
             table.insert(0, "run", name)
+    _note_shared_runs(tables)
     scores = pd.concat(tables, ignore_index=True)[_COLUMNS]
     repeated = scores[scores.duplicated(_COLUMNS[:-1])]
     if len(repeated):
@@ -61,6 +63,16 @@ def read_scores(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
         wanted = f"{row['measure']} of run {row['run']} and topic {row['topic']} must be given once"
         raise input_error(", ".join(map(str, files)), wanted)
     return scores.astype(dict.fromkeys(_COLUMNS[:-1], "str"))
+
+
+def _note_shared_runs(tables: Iterable[pd.DataFrame]) -> None:
+    """Note where the topics of one run and measure come from several files."""
+    keys = ["run", "attribute", "measure"]
+    of_files = pd.concat([table[keys].drop_duplicates() for table in tables])
+    shared = of_files.loc[of_files.duplicated(), "run"].unique()
+    if len(shared):
+        message = f"run {listed(shared)} is in several files, whose topics count as those of one"
+        warnings.warn(f"{message} run; rename it in one file if they are different runs", Note, 2)
 
 
 def _read_file(path: Path) -> tuple[pd.DataFrame, str]:

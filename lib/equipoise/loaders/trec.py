@@ -174,15 +174,22 @@ def run_names(paths: Sequence[str | Path]) -> list[str]:
 
 
 def read_runs(
-    paths: str | Path | Iterable[str | Path], *, order: RunOrder | None = "auto"
+    paths: str | Path | Iterable[str | Path],
+    *,
+    order: RunOrder | None = "auto",
+    depth: int | None = None,
 ) -> pd.DataFrame:
     """Read several runs into one table, one after the other, each called as `run_names` says.
 
-    ``paths``: files, or one file or folder of them. ``order``: as `read_run` takes it.
+    ``paths``: files, or one file or folder of them. ``order``, ``depth``: as `read_run` takes
+    them.
     """
     files = run_files(paths) if isinstance(paths, (str, Path)) else list(map(Path, paths))
     names = run_names(files)
-    runs = [read_run(file, name, order=order) for file, name in zip(files, names, strict=True)]
+    runs = [
+        read_run(file, name, order=order, depth=depth)
+        for file, name in zip(files, names, strict=True)
+    ]
     return pd.concat(runs, ignore_index=True)
 
 

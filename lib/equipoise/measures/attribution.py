@@ -32,7 +32,14 @@ from equipoise.answer_modes import in_order, mode_name
 from equipoise.arrays import Floats
 from equipoise.coverage import Seen, first, judge
 from equipoise.errors import Note, listed, need_columns
-from equipoise.measures.citations import citations, declared, in_brackets, without_citations
+from equipoise.measures.citations import (
+    RESERVED,
+    citations,
+    declared,
+    in_brackets,
+    note_styles,
+    without_citations,
+)
 from equipoise.options import Authors, Favoured, Level, Resamples, Seed, checked
 from equipoise.statistics.intervals import bootstrap_intervals, verdict
 from equipoise.statistics.pairs import exchanged, paired_t
@@ -634,7 +641,7 @@ def score_attribution(
     by: Sequence[str] = (),
     *,
     run: str = "",
-    citation_style: opt.CitationStyle = "bracket",
+    citation_style: opt.CitationStyle = "auto",
     favoured: opt.Favoured = "Human",
     out_of_range: opt.OutOfRange = "ignored",
     level: opt.Level = 0.95,
@@ -643,18 +650,21 @@ def score_attribution(
 ) -> pd.DataFrame:
     r"""Score the quality of each mode, CAS, CAB and attribution confidence, one row each.
 
-    ``by``: further columns to group by, such as the model. ``run``: name of the answers. Returns
-    ``run``, an empty ``topic`` (every row is a mean or a total over questions), by,
+    ``answers``: as those of `score_answers`, with ``mode, relevant_author, nonrelevant_author``;
+    optional: ``not_read``, true for answers that are counted but not scored. ``by``: further
+    columns to group by, such as the model. ``run``: name of the answers. Returns ``run``, an
+    empty ``topic`` (every row is a mean or a total over questions), by,
     ``relevant_author, nonrelevant_author, mode, against, measure, value, low, high, t, p_t,
-    p_permutation, count, left_out``. The measures of a mode: precision, recall, exact_match, cited,
-    cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
+    p_permutation, count, left_out, read``. The measures of a mode: precision, recall, exact_match,
+    cited, cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
     repeated, malformed (totals), each with the number of answers as ``count``; AC-relevant and
     AC-nonrelevant, with intervals over the citations, which are counted, and as ``left_out`` those
     without a probability; AC-difference between them, with Welch's test. Of a mode against another:
     CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the questions counted and left out. A
-    mean of absolute differences is above 0 as soon as one answer changes: CAS has no test. NaN
-    where a column does not apply. InputError where no answer of a group cites a document shown, or
-    no question is answered in two modes that are compared.
+    mean of absolute differences is above 0 as soon as one answer changes: CAS has no test.
+    ``read``: share of the answers, or of the questions in both modes, that cite a document shown.
+    NaN where a column does not apply. InputError where no answer of a group cites a document shown,
+    or no question is answered in two modes that are compared.
 
     thesis, section 5.3.3.
 
@@ -679,17 +689,30 @@ def scored_answers(
     answers: pd.DataFrame, by: Sequence[str], citation_style: str, out_of_range: opt.OutOfRange
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return what `attribution_rows` needs of answers, without texts: scores, and citations."""
-    reserved = {"run", "topic", "against", "measure", "value", "low", "high", "t", "p_t", "count"}
-    if reserved.intersection(by):
-        raise ValueError(f"by must have columns of other names than {listed(sorted(reserved))}")
+    if RESERVED.intersection(by):
+        raise ValueError(f"by must have columns of other names than {listed(sorted(RESERVED), 40)}")
     keys = [*by, *AUTHORS_OF, "mode"]
     need_columns(answers, [*keys, "question", "answer"])
-    answers = answers.assign(answer=in_brackets(answers["answer"].tolist(), citation_style))
-    scored = score_answers(answers, out_of_range=out_of_range)
+    without_scores = answers.iloc[:0]
+    if "not_read" in answers.columns:
+        is_left_out = answers["not_read"].astype("bool")
+        without_scores, answers = answers[is_left_out], answers[~is_left_out]
+    addresses = answers["addresses"].tolist() if "addresses" in answers.columns else None
+    texts, styles = in_brackets(
+        answers["answer"].tolist(), citation_style, _numbers_of_documents(answers), addresses
+    )
+    if citation_style == "auto":
+        note_styles(styles)
+    scored = score_answers(answers.assign(answer=texts), out_of_range=out_of_range)
+    if len(without_scores):
+        # What was not read has no scores, and counts in what was asked.
+        scored = pd.concat([scored, without_scores[[*keys, "question"]]], ignore_index=True)
+        scored = scored.fillna(dict.fromkeys(TOTALS, 0)).astype(dict.fromkeys(TOTALS, "int64"))
     scored = _each_answer_once(scored, by, (*MEANS, *TOTALS))
     cited = pd.DataFrame(columns=[*keys, "relevant", "probability"])
     if "citations" in answers.columns and answers["citations"].notna().any():
-        cited = citation_rows(answers.assign(mode=scored["mode"]))[list(cited.columns)]
+        modes = answers["mode"].map(mode_name)
+        cited = citation_rows(answers.assign(mode=modes))[list(cited.columns)]
     return scored[[*keys, "question", *MEANS, *TOTALS]], cited
 
 
@@ -707,7 +730,7 @@ def attribution_rows(
     scored = pd.concat([scored for scored, _ in parts], ignore_index=True)
     draws: Any = {"level": level, "resamples": resamples, "seed": seed}
     bias = bias_table(scored, by, favoured=favoured, **draws)
-    seen = judge([*_citations_seen(scored, by), *_modes_seen(bias)])
+    seen = judge([*_citations_seen(scored, by, run), *_modes_seen(bias)])
     modes = set(scored["mode"])
     for _, mode, against in (_OF_TWO_AUTHORS[-1], _OF_ONE_AUTHOR[-1]):
         if {mode, against} <= modes and not (bias["quantity"] == "CAB").any():
@@ -715,10 +738,14 @@ def attribution_rows(
                 f"the answers in {mode} and {against} must have the same authors, the actual ones,"
                 " as relevant_author and nonrelevant_author: mode is what the model was told"
             )
-    tables = [_quality_rows(scored, by, **draws)]
+    quality = _quality_rows(scored, by, **draws)
+    keys = [*by, *AUTHORS_OF, "mode"]
+    cites = scored.assign(read=scored["cited"] > 0)
+    tables = [quality.join(cites.groupby(keys)["read"].mean(), on=keys)]
+    bias["read"] = _read_in_both(cites, bias, [*by, *AUTHORS_OF])
     cited = [cited for _, cited in parts if len(cited)]
     if cited:
-        tables.append(_confidence_rows(pd.concat(cited), [*by, *AUTHORS_OF, "mode"], **draws))
+        tables.append(_confidence_rows(pd.concat(cited), keys, **draws))
     tests = ["t", "p_t", "p_permutation"]
     bias[tests] = bias[tests].mask(bias["quantity"] == "CAS")
     names = bias["quantity"] + "-" + bias["measure"]
@@ -726,7 +753,7 @@ def attribution_rows(
 
     table = pd.concat([rows for rows in tables if len(rows)], ignore_index=True)
     columns = ["run", "topic", *by, *AUTHORS_OF, "mode", "against", "measure"]
-    columns += ["value", "low", "high", *tests, "count", "left_out"]
+    columns += ["value", "low", "high", *tests, "count", "left_out", "read"]
     # Columns that a measure does not have are NaN.
     table = table.assign(run=run, topic="").reindex(columns=columns)
     table = table.astype({"against": "object"}).fillna({"against": ""})
@@ -735,12 +762,24 @@ def attribution_rows(
     return table
 
 
-def _citations_seen(scored: pd.DataFrame, by: Sequence[str]) -> list[Seen]:
+def _read_in_both(cites: pd.DataFrame, bias: pd.DataFrame, keys: list[str]) -> list[float]:
+    """Return for each comparison the share of its questions whose two answers cite a document."""
+    # shape (group and question, modes); missing where a mode has no answer
+    wide = cites.pivot(index=[*keys, "question"], columns="mode", values="read")  # noqa: PD010
+    shares = []
+    for row in bias.to_dict("records"):
+        answers = wide.loc[tuple(row[key] for key in keys), [row["mode"], row["against"]]]
+        asked = answers[answers.notna().any(axis=1)]
+        shares.append(float((asked == True).all(axis=1).mean()))  # noqa: E712 - NaN is False
+    return shares
+
+
+def _citations_seen(scored: pd.DataFrame, by: Sequence[str], run: str) -> list[Seen]:
     """Count, for each group, the answers that cite a document that was shown."""
     seen = []
     for name, answers in scored.groupby(list(by), sort=False) if by else [((), scored)]:
         cites = answers["cited"] > 0
-        place = " ".join(map(str, name)) or "the answers"
+        place = " ".join(map(str, name)) or run or "the answers"
         needed = "a citation of a document shown"
         without = first(answers.loc[~cites, "question"])
         seen.append(Seen(place, "answers", needed, int(cites.sum()), len(answers), without))
@@ -770,7 +809,8 @@ def _quality_rows(scored: pd.DataFrame, by: Sequence[str], **draws: Any) -> pd.D
         [*keys, "answers", "with_gold"], [*MEANS, *TOTALS], "measure", ignore_index=False
     )
     rows = rows.sort_index(kind="stable")  # the measures of a mode next to each other
-    count = rows["with_gold"].where(rows["measure"] == "exact_match", rows["answers"])
+    n_scored = rows[keys].join(scored.groupby(keys)["precision"].count(), on=keys)["precision"]
+    count = rows["with_gold"].where(rows["measure"] == "exact_match", n_scored)
     rows = rows.assign(count=count, left_out=rows["answers"] - count)
     # In order of questions: the bootstrap resamples positions, and the rows may come in any order.
     values = {}
@@ -810,7 +850,8 @@ def _confidence_rows(cited: pd.DataFrame, keys: list[str], **draws: Any) -> pd.D
     values = {}
     for (*group, is_relevant), side_rows in cited.groupby([*keys, "relevant"]):
         name = "AC-relevant" if is_relevant else "AC-nonrelevant"
-        values[(*group, name)] = side_rows["probability"].dropna()
+        # Sorted, as citations have no ids: the bootstrap resamples places.
+        values[(*group, name)] = side_rows["probability"].dropna().sort_values()
     return rows.join(_intervals(values, keys, **draws), on=[*keys, "measure"])
 
 
@@ -839,21 +880,24 @@ def verdicts(
     favoured: Favoured = "Human",
     difference: opt.Difference = 0.05,
     level: Level = 0.95,
+    least_read: opt.LeastRead = 0.9,
 ) -> list[str]:
-    """Say of each CAB of `score_attribution` what its interval decides, or what would.
+    """Return one sentence per CAB of `score_attribution`: its verdict, or the required sample size.
 
     ``favoured`` and ``level`` are those of the table; ``difference``: the bias that the required
-    number of questions detects with 80% power.
+    number of questions detects with 80% power; ``least_read``: where less was read there is no
+    verdict.
 
     >>> row = {"measure": "CAB-precision", "relevant_author": "Human", "nonrelevant_author": "LLM"}
-    >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60}
+    >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60, "read": 1.0}
     >>> print(*verdicts(pd.DataFrame(numbers | row)))
-    CAB-precision +3.8 points for Human [-5.0, 13.0], n = 60: undecided;
-    80 % power for 5 points needs n = 398
+    CAB-precision +3.8 points for Human [−5.0, 13.0], n = 60, 100% read: inconclusive;
+    80% power for 5 points needs n = 398
     """
-    outcomes = f"decided, for {favoured}", f"decided, against {favoured}"
+    outcomes = f"favours {favoured}", f"disfavours {favoured}"
     sentences = []
     for row in bias_rows(scores, by).to_dict("records"):
-        decided = verdict(row, difference, level, outcomes, f"points for {favoured}")
+        unit = f"points for {favoured}"
+        decided = verdict(row, difference, level, outcomes, unit, least_read=least_read)
         sentences.append(f"{row['what']} {decided}")
     return sentences

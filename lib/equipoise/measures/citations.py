@@ -7,7 +7,9 @@ An answer cites numbered documents, from 1, in square brackets. `citations` read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +20,7 @@ import pandas as pd
 from equipoise import options as opt
 from equipoise.arrays import Floats, ratio
 from equipoise.coverage import Seen, first, judge
-from equipoise.errors import listed, need_columns
+from equipoise.errors import Note, listed, need_columns, shown
 from equipoise.options import checked, measure
 from equipoise.statistics.intervals import bootstrap_intervals, verdict
 
@@ -35,6 +37,7 @@ _NUMBERS = r"[0-9]++(?:\s*+[-–—]\s*+[0-9]++)?+"
 _CITATION = re.compile(rf"\s*+{_NUMBERS}(?:{_SEPARATOR}{_NUMBERS})*+\s*+")
 _CITED = re.compile(rf"\[{_CITATION.pattern}\]")
 _BRACKET = re.compile(r"\[([^\[\]]*+)(\]?)")
+_NUMBER = re.compile(_NUMBERS)
 _RANGE = re.compile(r"([0-9]++)(?:\s*+[-–—]\s*+([0-9]++))?+")
 _OTHER_BRACKET = re.compile(r"[［【]\s*+\d")
 # A block between fences, to the end of the text where its fence is not closed, or a span.
@@ -144,52 +147,218 @@ def without_citations(answer: str) -> str:
 
 
 _N = r"[0-9]{1,3}+(?:\s*+[-–—]\s*+[0-9]{1,3}+)?+"
+_LIST = rf"\s*+{_N}(?:{_SEPARATOR}{_N})*+\s*+"
 _NAMED = (
     r"(?:(?:doc(?:ument)?|source|passage|ref(?:erence)?|cit(?:e|ation)|context|result|snippet|text)"
     rf"s?[\s._:-]*+|\#){_N}"
 )
+_TAG = r"(?:cite|citation|ref|source|doc)"
+_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+# Powers: after a digit, a single letter, or a unit of length.
+_NO_POWER = r"(?<![0-9⁺⁻])(?<!\b[A-Za-z])(?<!\b(?:km|cm|mm|dm|ft|mi|yd))"
 STYLES = {
     "bracket": re.compile(r"(?!)"),  # unchanged
+    "footnote": re.compile(rf"\[\^({_LIST})\](?!:)"),
+    "lenticular": re.compile(rf"[【［]({_LIST})(?:[†‡|][^【［】］]*+)?+[】］]"),
     "doc": re.compile(
         rf"(?i)[\[(（【](\s*+{_NAMED}(?:{_SEPARATOR}(?:{_NAMED}|{_N}))*+\s*+)"
         r"(?:[:†|][^\[\]()【】]*+)?+[\])）】]"
     ),
+    "tag": re.compile(rf"(?i)<{_TAG}\b[^<>]*+>\s*+\[?({_LIST})\]?\s*+</{_TAG}>"),
+    "superscript": re.compile(
+        rf"(?i){_NO_POWER}([{_SUPERSCRIPTS}]++(?:[,˒⸴][{_SUPERSCRIPTS}]++)*+)"
+        rf"|<sup>\s*+[\[(]?({_LIST})[\])]?\s*+</sup>"
+    ),
+    "paren": re.compile(rf"[(（]({_LIST})[)）]"),
 }
-"""Each style and its marks, of which the group has the numbers: ``[1]``; ``[doc 1]``."""
+"""Each style and its marks, of which a group has the numbers.
+
+``[1]``, ``[^1]``, ``【1†source】``, ``[doc 1]``, ``<cite>1</cite>``, ``¹``, ``(1)``.
+"""
+_AMBIGUOUS = ("superscript", "paren")  # they also mark powers and enumerations
+_LEAST_AMBIGUOUS = 0.1
+
+_ADDRESS = r"https?://(?:[^\s()<>\[\]\"|]++|\([^\s()<>]*+\))++"
+_LINK = re.compile(
+    rf'\[(?:\[[^\[\]]*+\]|[^\[\]])*+\]\(\s*+<?({_ADDRESS})>?(?:\s++"[^"]*+")?\s*+\)|({_ADDRESS})'
+)
+_DEFINITION = re.compile(
+    r"(?m)^[-*> ]{0,6}(?:\[\^?([0-9]{1,3})\]:?|([0-9]{1,3})[.):])\*{0,2}[ ]*"
+    rf"(?:\[[^\[\]\n]{{0,200}}\]\(|[^\[\]\n]{{0,200}}?)<?({_ADDRESS})[)>. ]*$"
+)
+_DEFINED = re.compile(rf"\[\^?({_LIST})\](?!:)")
+_END = ".,;:!?*_'"  # of a sentence or of emphasis, not of an address
+_TO_ROUND = str.maketrans("[]", "()")
+_TO_SQUARE = str.maketrans("\x02\x03", "[]")
+_TO_PLAIN = {2: None, 3: None, **{ord(c): str(n) for n, c in enumerate(_SUPERSCRIPTS)}}
 
 
-def in_brackets(texts: Sequence[str], style: str) -> list[str]:
-    r"""Put the citations of a style in square brackets; other brackets become parentheses.
+def host_of(address: str) -> str:
+    """Return the host of a web address: lower case, without www., default port and final dot.
 
-    ``style``: one of `STYLES`, or a regular expression whose first group, or else the whole, has
-    the numbers.
+    >>> host_of("https://WWW.News.org:443/today"), host_of("news.org.:8080")
+    ('news.org', 'news.org:8080')
+    """
+    host = re.sub("^(?:[a-z]+:)?//", "", address.strip().casefold())
+    host = re.split(r"[/?#]", host)[0].rpartition("@")[2]
+    host, _, port = host.partition(":")
+    host = host.rstrip(".").removeprefix("www.")
+    default = {"http:": "80", "https:": "443"}.get(address.strip().casefold().partition("//")[0])
+    is_default = not port or port == default or (default is None and port in ("80", "443"))
+    return host if is_default else f"{host}:{port}"
 
-    >>> in_brackets(["In Wales [doc 1, doc 3] [sic]."], "doc")
-    ['In Wales [1, 3] (sic).']
-    >>> in_brackets(["See #3."], r"#(\d+)")
+
+def plain_address(address: str) -> str:
+    """Return what two spellings of one web address share.
+
+    Without scheme, fragment, final slash and the parameters by which links are tracked.
+
+    >>> plain_address("http://www.News.org/a/?utm_source=openai#top")
+    'news.org/a'
+    """
+    rest = address.strip().partition("#")[0].partition("://")[2]
+    before_query, _, query = rest.partition("?")
+    _, slash, path = before_query.partition("/")
+    parameters = [name for name in query.split("&") if name and not name.startswith("utm_")]
+    shared = host_of(address) + (slash + path).rstrip("/")
+    return f"{shared}?{'&'.join(parameters)}" if parameters else shared
+
+
+def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
+    """Mark links to documents by their numbers, and the numbers that a list of links defines.
+
+    A link to any page of ``//host`` is one to its document. A number that links to anything else
+    cites a document that was not retrieved.
+    """
+
+    def number(address: str) -> int:
+        address = plain_address(address.rstrip(_END))
+        of_host = addresses.get(f"//{host_of(address)}", LARGEST_NUMBER)
+        return addresses.get(address, of_host)
+
+    def marked(numbers: object) -> str:
+        return f"\x02{numbers}\x03"
+
+    def linked(link: re.Match[str]) -> str:
+        address = link[1] or link[2].rstrip(_END)
+        document = number(address)
+        if document == LARGEST_NUMBER and not _CITED.search(link[0]):
+            return link[0]
+        return marked(document) + ("" if link[1] else link[2][len(address) :])
+
+    lines = _DEFINITION.finditer(text)
+    defined = {int(line[1] or line[2]): number(line[3]) for line in lines}
+    if defined:
+        body = _DEFINITION.sub("", text)
+
+        def renumbered(mark: re.Match[str]) -> str:
+            numbers: list[int] = []
+            for first_number, last_number in _RANGE.findall(mark[1]):
+                numbers += range(int(first_number), int(last_number or first_number) + 1)
+            return marked(", ".join(str(defined.get(number, number)) for number in numbers))
+
+        text = _DEFINED.sub(renumbered, body)
+        if "\x02" not in text:  # a list of sources, and no number in the text
+            text += " ".join(map(marked, defined.values()))
+    return _LINK.sub(linked, text)
+
+
+def _bracketed(text: str, style: str, addresses: Mapping[str, int] | None = None) -> str:
+    """Return a text with the citations of a style, and links to documents, in square brackets."""
+    text = text.translate({2: None, 3: None})
+    if addresses:
+        text = _marked_links(text, addresses)
+    if style != "bracket":
+        marks = STYLES[style] if style in STYLES else re.compile(style)
+
+        def marked(mark: re.Match[str]) -> str:
+            groups = mark.groups() or (mark[0],)
+            content = next((group for group in groups if group), None)
+            if content is None:
+                return mark[0]
+            content = content.translate(_TO_PLAIN)
+            if style == "doc":
+                content = ", ".join(_NUMBER.findall(content))
+            if not _CITATION.fullmatch(content):
+                raise ValueError(
+                    "citation_style must have a first group that captures numbers only, got"
+                    f" {shown(content)}"
+                )
+            return f"\x02{content}\x03"
+
+        text = marks.sub(marked, text).translate(_TO_ROUND)
+    return text.translate(_TO_SQUARE)
+
+
+def in_brackets(
+    texts: Sequence[str],
+    style: str = "auto",
+    documents: Sequence[int | None] | None = None,
+    addresses: Sequence[Mapping[str, int]] | None = None,
+) -> tuple[list[str], list[str]]:
+    r"""Put the citations of answers in square brackets; other brackets become parentheses.
+
+    ``style``: one of `STYLES`, a regular expression whose first group, or else the whole, has the
+    numbers, or ``auto``: for each answer the style in which it cites the most documents. Powers and
+    enumerations look like superscripts and ``(1)``: those are read where they are the only
+    citations of an answer, in at least half of the answers without others and a tenth of all.
+    ``documents``: how many each answer had; ``addresses``: the numbers of its documents by their
+    `plain_address`, so that ``auto`` also reads links to them.
+
+    Returns the texts and the style of each, empty where ``auto`` finds none.
+
+    >>> in_brackets(["In Wales [doc 1, doc 3] [sic].", "Here [2]."])
+    (['In Wales [1, 3] (sic).', 'Here [2].'], ['doc', 'bracket'])
+    >>> in_brackets(["See #3."], r"#(\d+)")[0]
     ['See [3].']
     """
-    if style == "bracket":
-        return list(texts)
-    if style not in STYLES and style.isalpha():
-        raise ValueError(f"citation_style must be {', '.join(STYLES)} or a regular expression")
-    try:
-        marks = STYLES[style] if style in STYLES else re.compile(style)
-    except re.error as error:
-        raise ValueError(f"citation_style must be a regular expression: {error}") from None
+    if style != "auto":
+        if style not in STYLES and style.isalpha():
+            names = ", ".join(STYLES)
+            raise ValueError(f"citation_style must be auto, {names}, or a regular expression")
+        try:
+            return [_bracketed(text, style) for text in texts], [style] * len(texts)
+        except re.error as error:
+            raise ValueError(f"citation_style must be a regular expression: {error}") from None
+    readings = []  # of each answer: for each style its text, and how many documents it cites
+    for text, largest, numbers in zip(
+        texts, documents or [None] * len(texts), addresses or [{}] * len(texts), strict=True
+    ):
+        read = {}
+        for name, marks in STYLES.items():
+            if name == "bracket" or marks.search(text):
+                bracketed = _bracketed(text, name, numbers)
+                read[name] = bracketed, len(citations(bracketed, largest).cited)
+        if numbers and "://" in text:
+            # Of equal readings the first is chosen: a link where numbers alone cite nothing.
+            bracketed, count = read["link"] = read["bracket"]
+            read["bracket"] = bracketed, min(count, len(citations(text, largest).cited))
+        readings.append(read)
+    clear = [*(name for name in STYLES if name not in _AMBIGUOUS), "link"]
+    styles = [_most_cited(read, clear) for read in readings]
+    for name in _AMBIGUOUS:
+        without = [place for place, chosen in enumerate(styles) if not chosen]
+        citing = [place for place in without if _most_cited(readings[place], [name])]
+        if len(citing) >= max(len(without) / 2, _LEAST_AMBIGUOUS * len(texts)):
+            for place in citing:
+                styles[place] = name
+    chosen_texts = [read[name or "bracket"][0] for read, name in zip(readings, styles, strict=True)]
+    return chosen_texts, styles
 
-    def marked(mark: re.Match[str]) -> str:
-        numbers = re.findall(
-            r"[0-9]+(?:\s*[-–—]\s*[0-9]+)?", mark[1] if mark.re.groups else mark[0]
-        )
-        return f"\x02{', '.join(numbers)}\x03" if numbers else mark[0]
 
-    bracketed = []
-    for text in texts:
-        plain = text.translate({2: None, 3: None})
-        plain = marks.sub(marked, plain).translate(str.maketrans("[]", "()"))
-        bracketed.append(plain.translate(str.maketrans("\x02\x03", "[]")))
-    return bracketed
+def note_styles(styles: Sequence[str]) -> None:
+    """Note in how many answers each style is read, unless it is the first of `STYLES` in all."""
+    if set(styles) - {"bracket", ""}:
+        counts = Counter(filter(None, styles)).most_common()
+        names = ", ".join(f"{name} in {count:,}" for name, count in counts)
+        warnings.warn(f"citations are read as {names} of {len(styles):,} answers", Note, 4)
+
+
+def _most_cited(read: Mapping[str, tuple[str, int]], names: Sequence[str]) -> str:
+    """Return the first style in which the most documents are cited; empty where none are."""
+    counts = {name: read[name][1] for name in names if name in read}
+    best = max(counts, key=lambda name: counts[name], default="")
+    return best if best and counts[best] else ""
 
 
 # --- shares of sources ----------------------------------------------------------------------------
@@ -199,6 +368,11 @@ OVER_RETRIEVED, OVER_RELEVANT = "cited-over-retrieved", "cited-over-relevant"
 MEASURES = ("cited-share", "retrieved-share", OVER_RETRIEVED, "relevant-share", OVER_RELEVANT)
 _SHARE_OF = {OVER_RETRIEVED: "retrieved-share", OVER_RELEVANT: "relevant-share"}
 _MOST_SENTENCES = 10
+RESERVED = {"run", "topic", "attribute", "measure", "value", "low", "high", "count", "left_out"}
+RESERVED |= {"read", "against", "t", "p_t", "p_permutation"}
+"""Columns of tables of scores, by which answers are not grouped."""
+NO_SOURCE = "(no source)"
+"""Source of a document that has none."""
 
 
 @declared("Citation share", range="-1 to 1", ideal="0", direction="neither")
@@ -207,7 +381,7 @@ def citation_share(
     by: Sequence[str] = (),
     *,
     run: str = "",
-    citation_style: opt.CitationStyle = "bracket",
+    citation_style: opt.CitationStyle = "auto",
     mean_intervals: opt.MeanIntervals = "marginal",
     level: opt.Level = 0.95,
     resamples: opt.Resamples = 9999,
@@ -228,10 +402,13 @@ def citation_share(
     ----------
     answers : DataFrame
         One row for each answer. Columns ``question``; ``answer``, its text; ``sources``, a list
-        with the source of each document that was shown, in their order. Optional: ``relevant``, the
-        numbers of the relevant documents, from 1; the list may be empty.
+        with the source of each document that was shown, in their order, `NO_SOURCE` where it has
+        none. Optional: ``relevant``, the numbers of the relevant documents, from 1; the list may be
+        empty. ``addresses``: the numbers of the documents by their `plain_address`, for answers
+        that cite by links.
     by : sequence of str
-        Further columns to group by, such as the model; within a group a question comes once.
+        Further columns to group by, such as the model. A question counts once in a group, with the
+        mean of its answers.
     run : str
         Name of the answers in the column of runs.
 
@@ -239,16 +416,17 @@ def citation_share(
     -------
     DataFrame
         ``run, topic``, by, ``attribute`` (the source), ``measure, value, low, high, count,
-        left_out``. Measures: cited-share, retrieved-share and relevant-share (0 to 1);
+        left_out, read``. Measures: cited-share, retrieved-share and relevant-share (0 to 1);
         cited-over-retrieved and cited-over-relevant, the differences (-1 to 1). One row per
         question, source and measure, then, with an empty topic, the means over ``count`` questions
-        with percentile bootstrap intervals. ``left_out``: answers that cite no document that was
-        shown, and for relevance those without a relevant document.
+        with percentile bootstrap intervals. ``left_out``: questions whose answers cite no document
+        that was shown, and for relevance those without a relevant document. ``read``: share of the
+        answers that count, or, where it is smaller, of the documents that have a source.
 
     Raises
     ------
     ValueError
-        If a column is missing, an answer has no documents, or a question comes twice in a group.
+        If a column is missing, or no answer has documents.
     InputError
         If no answer of a group cites a document that was shown.
 
@@ -274,28 +452,28 @@ def citation_share(
     16      news       retrieved-share  0.625      2
     17      news  cited-over-retrieved -0.375      2
     """
-    keys = [*by, "question"]
-    need_columns(answers, [*keys, "answer", "sources"])
-    is_repeated = answers.duplicated(keys)
-    if is_repeated.any():
-        columns = listed(sorted(set(answers.columns) - {*keys, "answer", "sources"}))
-        raise ValueError(
-            f"question {answers.loc[is_repeated, 'question'].iloc[0]!r} is answered twice; name the"
-            f" column that distinguishes its answers in by, of {columns}"
-        )
-    if answers.empty or not answers["sources"].map(len).all():
-        raise ValueError("sources must have at least one document for each answer")
+    need_columns(answers, [*by, "question", "answer", "sources"])
+    if RESERVED.intersection(by):
+        raise ValueError(f"by must have columns of other names than {listed(sorted(RESERVED), 40)}")
+    n_again = answers.duplicated([*by, "question"]).sum()
+    if n_again:
+        note = f"{n_again} answers are to a question answered before, which counts once, with the"
+        warnings.warn(f"{note} mean of its answers; by a key such as model they are apart", Note, 4)
     answers = answers.reset_index(drop=True)
-    names, values = _shares(answers, in_brackets(answers["answer"].tolist(), citation_style))
+    has_documents = answers["sources"].map(len) > 0
+    if not has_documents.any():
+        raise ValueError("sources must have at least one document for at least one answer")
+    names, values, reasons = _shares(answers, citation_style)
     if mean_intervals == "simultaneous":
         level = 1 - (1 - level) / len(names)
+    n_named = answers["sources"].map(lambda sources: len(sources) - sources.count(NO_SOURCE))
 
     groups: Any = answers.groupby(list(by), sort=True, observed=True) if by else [((), answers)]
     coverages, by_question, means = [], [], []
     for key, group in groups:
         labels = dict(zip(by, key, strict=True))
-        cites = ~np.isnan(values["cited-share"][group.index, 0])
-        place = " ".join(map(str, key)) or "the answers"
+        cites = (reasons[group.index] == "").to_numpy()
+        place = " ".join(map(str, key)) or run or "the answers"
         needed = "a citation of a document shown"
         without = first(group["question"].to_numpy()[~cites])
         coverages.append(Seen(place, "answers", needed, int(cites.sum()), len(group), without))
@@ -303,34 +481,58 @@ def citation_share(
         stacked = np.stack(
             [source_values[group.index] for source_values in values.values()], axis=-1
         )
-        cells = pd.MultiIndex.from_product(
-            [group["question"], names, list(values)], names=["topic", "attribute", "measure"]
-        )
-        rows = pd.Series(stacked.ravel(), cells, name="value").dropna().reset_index()
-        by_question.append(rows.assign(count=1, left_out=0, **labels))
-        by_cell = stacked.reshape(len(group), -1).T
-        samples = [cell[~np.isnan(cell)] for cell in by_cell]
-        rows = pd.MultiIndex.from_product([names, list(values)], names=["attribute", "measure"])
-        table = rows.to_frame(index=False).assign(topic="", **labels)
+        cells = pd.MultiIndex.from_product([names, list(values)], names=["attribute", "measure"])
+        each = pd.DataFrame(stacked.reshape(len(group), -1), group["question"], cells)
+        questions = _questions_once(each)
+        axes = [questions.index, names, list(values)]
+        index = pd.MultiIndex.from_product(axes, names=["topic", "attribute", "measure"])
+        rows = pd.Series(questions.to_numpy().ravel(), index, name="value").dropna().reset_index()
+        by_question.append(rows.assign(count=1, left_out=0, read=1.0, **labels))
+        samples = [cell[~np.isnan(cell)] for cell in questions.to_numpy().T]
+        table = cells.to_frame(index=False).assign(topic="", **labels)
         table["value"] = [sample.mean() if len(sample) else np.nan for sample in samples]
         table["count"] = list(map(len, samples))
-        table["left_out"] = len(group) - table["count"]
+        table["left_out"] = len(questions) - table["count"]
+        # Of the answers and of the documents, whichever is read less.
+        n_documents = group["sources"].map(len).sum()
+        named_share = n_named[group.index].sum() / n_documents if n_documents else 0.0
+        table["read"] = np.minimum(each.notna().mean().to_numpy(), named_share)
         ends = bootstrap_intervals(samples, seed, level=level, resamples=resamples)
         means.append(table.assign(low=ends[:, 0], high=ends[:, 1]))
     seen = judge(coverages)
     # The means of all groups are last, where a reader of the terminal looks first.
     every = pd.concat([*by_question, *means], ignore_index=True).assign(run=run)
+    every = every[every["attribute"] != NO_SOURCE]
     columns_of_table = ["run", "topic", *by, "attribute", "measure", "value", "low", "high"]
-    table = every[[*columns_of_table, "count", "left_out"]]
+    table = every[[*dict.fromkeys(columns_of_table), "count", "left_out", "read"]]
     table.attrs["seen"] = seen
+    table.attrs["not_read"] = {"answers": len(answers)} | reasons[
+        reasons != ""
+    ].value_counts().to_dict()
     return table
 
 
-def _shares(answers: pd.DataFrame, texts: Sequence[str]) -> tuple[pd.Index, dict[str, Floats]]:
-    """Return the sources, and each measure, shaped (answers, sources); NaN where undefined."""
+def _questions_once(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per question, the mean of its answers; sorted, for the bootstrap."""
+    if answers.index.is_unique:
+        return answers.sort_index()
+    return answers.groupby(level=0, sort=True).mean()
+
+
+def _shares(answers: pd.DataFrame, style: str) -> tuple[pd.Index, dict[str, Floats], pd.Series]:
+    """Return the sources, each measure, shaped (answers, sources), and why an answer has none.
+
+    A measure is NaN where it is undefined.
+    """
     codes, names = pd.factorize(np.array([s for row in answers["sources"] for s in row], object))
     cited, retrieved, relevant = np.zeros((3, len(answers), len(names)))
     given = answers["relevant"] if "relevant" in answers.columns else [()] * len(answers)
+    addresses = answers["addresses"].tolist() if "addresses" in answers.columns else None
+    n_documents = answers["sources"].map(len).tolist()
+    texts, styles = in_brackets(answers["answer"].tolist(), style, n_documents, addresses)
+    if style == "auto":
+        note_styles(styles)
+    reasons = []
     begin = 0
     for row, (text, sources, numbers) in enumerate(
         zip(texts, answers["sources"], given, strict=True)
@@ -338,7 +540,9 @@ def _shares(answers: pd.DataFrame, texts: Sequence[str]) -> tuple[pd.Index, dict
         document_codes = codes[begin : begin + len(sources)]
         begin += len(sources)
         np.add.at(retrieved[row], document_codes, 1)
-        for number in citations(text, len(sources)).cited:
+        read = citations(text, len(sources)) if sources else Citations((), (), 0, 0)
+        reasons.append(_not_read(text, sources, read))
+        for number in read.cited:
             cited[row, document_codes[number - 1]] += 1
         for number in numbers if isinstance(numbers, (list, tuple)) else ():
             if not 1 <= number <= len(sources):
@@ -360,7 +564,20 @@ def _shares(answers: pd.DataFrame, texts: Sequence[str]) -> tuple[pd.Index, dict
     if relevant.any():
         values["relevant-share"] = np.where(cites, shares(relevant), np.nan)
         values[OVER_RELEVANT] = cited_share - shares(relevant)
-    return pd.Index(names), values
+    return pd.Index(names), values, pd.Series(reasons, dtype="object")
+
+
+def _not_read(text: str, sources: Sequence[str], read: Citations) -> str:
+    """Return why an answer does not count; empty where it cites a document that was retrieved."""
+    if read.cited:
+        return ""
+    if not text.strip():
+        return "no answer"
+    if not sources:
+        return "no retrieved document"
+    if read.out_of_range or re.search("https?://", text):
+        return "cites only what was not retrieved"
+    return "only malformed citations" if read.malformed else "no citation"
 
 
 @checked
@@ -370,18 +587,20 @@ def citation_verdicts(
     *,
     difference: opt.Difference = 0.05,
     level: opt.Level = 0.95,
+    least_read: opt.LeastRead = 0.9,
 ) -> list[str]:
-    """Say of each source of `citation_share` what its interval decides, or what would.
+    """Return one sentence per source of `citation_share`: its verdict, or the required sample size.
 
     The ten largest differences come first. ``difference``: the excess that the required number of
-    questions detects with 80% power.
+    questions detects with 80% power. ``least_read``: where less was read there is no verdict.
 
     >>> rows = [("cited-share", 0.5, 0.4, 0.6), ("retrieved-share", 0.25, 0.2, 0.3)]
     >>> rows.append(("cited-over-retrieved", 0.25, 0.2, 0.3))
     >>> scores = pd.DataFrame(rows, columns=["measure", "value", "low", "high"])
-    >>> print(*citation_verdicts(scores.assign(topic="", attribute="wiki", count=40)))
-    wiki: 50.0 % of the citations, 25.0 % of the retrieved: +25.0 points [20.0, 30.0], n = 40:
-    cited more than its share
+    >>> scores = scores.assign(topic="", attribute="wiki", count=40, read=1.0)
+    >>> print(*citation_verdicts(scores))
+    wiki: 50.0% of the citations, 25.0% of the retrieved: +25.0 points [20.0, 30.0], n = 40,
+    100% read: cited more than its share
     """
     means = scores[scores["topic"] == ""]
     keys = [*by, "attribute"]
@@ -396,12 +615,11 @@ def citation_verdicts(
             documents = share_name.removesuffix("-share")
             # Of the questions that the difference is of: not all have a relevant document.
             cited = share + row["value"]
-            decided = verdict(
-                row, difference, level, ("cited more than its share", "cited less than its share")
-            )
+            outcomes = ("cited more than its share", "cited less than its share")
+            decided = verdict(row, difference, level, outcomes, least_read=least_read)
             sentences.append(
-                f"{' '.join(map(str, key))}: {100 * cited:.1f} % of the citations,"
-                f" {100 * share:.1f} % of the {documents}: {decided}"
+                f"{' '.join(map(str, key))}: {100 * cited:.1f}% of the citations,"
+                f" {100 * share:.1f}% of the {documents}: {decided}"
             )
         if len(rows) > _MOST_SENTENCES:
             n_more = len(rows) - _MOST_SENTENCES

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import single_precision
+from equipoise.coverage import Seen, first, judge
 from equipoise.measures.tied_scores import orders_of_ties, tied_spans
 from equipoise.options import TiedScores, checked
+from equipoise.tidy import tidy_qrels, tidy_runs
 
 
 def parsed_measure(name: str) -> Any:
@@ -89,6 +91,52 @@ def effectiveness(
     means = values.groupby(["query_id", "measure"], as_index=False)["value"].mean()
     table = rankings.merge(means).sort_values(["measure", "query_id"])
     return table[[*keys, "measure", "value"]].reset_index(drop=True)
+
+
+@checked
+def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.DataFrame:
+    """Score runs by measures of ir_measures: columns run, topic, attribute, measure, value.
+
+    ``runs`` and ``qrels``: what `equipoise.tidy_runs` and `equipoise.tidy_qrels` take. Every topic
+    of the qrels is scored, 0 where a run has no ranking for it. ``attrs["seen"]`` has the counts of
+    rankings, and of documents with a judgement in the ranks that the measures evaluate. Raises
+    InputError where a run has none.
+
+    >>> run, qrels = {"q1": {"d1": 2.0, "d2": 1.0}}, {"q1": {"d2": 1}, "q2": {"d1": 1}}
+    >>> run_effectiveness(run, qrels, ["RR"])[["topic", "measure", "value"]]
+      topic measure  value
+    0    q1      RR    0.5
+    1    q2      RR    0.0
+    """
+    parsed = {parsed_measure(name): name for name in measures}
+    cutoffs = [measure.params.get("cutoff", np.inf) for measure in parsed]
+    judgements = tidy_qrels(qrels)
+    topics = judgements["topic"].unique()
+    names = {"topic": "query_id", "document": "doc_id", "level": "relevance"}
+    renamed = judgements.rename(columns=names)
+    rows, seen = [], []
+    for run, rankings in tidy_runs(runs).groupby("run", sort=False):
+        # The order of the rows, which is not that of ir_measures where scores are tied.
+        ranked = rankings.assign(score=-rankings["rank"].astype("float64")).rename(columns=names)
+        for metric in ir_measures.iter_calc(list(parsed), renamed, ranked):
+            rows.append((run, metric.query_id, "", parsed[metric.measure], metric.value))
+
+        is_ranked = np.isin(topics, rankings["topic"].unique())
+        other_topics = rankings.loc[~rankings["topic"].isin(topics), "topic"]
+        read = rankings[rankings["topic"].isin(topics) & (rankings["rank"] <= max(cutoffs))]
+        found = read.merge(judgements, how="left", on=["topic", "document"])
+        unjudged = found.loc[found["level"].isna(), "document"]
+        counts = [
+            ("topics of the qrels", "a ranking", topics[~is_ranked], len(topics), other_topics),
+            ("ranked documents", "a judgement", unjudged, len(found), judgements["document"]),
+        ]
+        for items, needed, without, whole, known in counts:
+            n_found = whole - len(without)
+            ids = first(without), first(known)
+            seen.append(Seen(f"run {run}", items, needed, n_found, whole, *ids))
+    scores = pd.DataFrame(rows, columns=["run", "topic", "attribute", "measure", "value"])
+    scores.attrs["seen"] = judge(seen)
+    return scores.sort_values(["run", "measure", "topic"], kind="stable", ignore_index=True)
 
 
 def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

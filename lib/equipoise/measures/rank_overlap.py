@@ -36,67 +36,64 @@ _CELLS = 1 << 16
 """Cells of one array that are worked on at a time: they stay in the processor's cache."""
 
 
-def _padded(items: ArrayLike, depth: int) -> Integers:
-    """Return item numbers shaped (pairs, depth), -1 beyond the end of a list."""
-    lists = np.asarray(items)
-    if not np.issubdtype(lists.dtype, np.integer):
-        raise ValueError(f"lists must have whole numbers, got {lists.dtype}")
-    padding = ((0, 0), (0, depth - lists.shape[1]))
-    lists = np.maximum(np.pad(lists.astype(np.int64), padding, constant_values=-1), -1)
-    is_item = lists >= 0
-    if (is_item[:, 1:] & ~is_item[:, :-1]).any():
+def _items(lists: ArrayLike) -> Integers:
+    """Return item numbers, shaped (pairs, ranks); -1 pads a list."""
+    items = np.asarray(lists)
+    if not np.issubdtype(items.dtype, np.integer):
+        raise ValueError(f"lists must have whole numbers, got {items.dtype}")
+    return np.maximum(items, -1)
+
+
+def _columns(items: Integers, depth: int, n_items: int) -> tuple[Integers, Integers]:
+    """Return items padded to the depth, with ``n_items`` where there is none, and the lengths."""
+    columns = np.full((len(items), depth), n_items)
+    columns[:, : items.shape[1]] = np.where(items < 0, n_items, items)
+    length = (columns < n_items).sum(axis=1)
+    if ((columns < n_items) != (np.arange(depth) < length[:, np.newaxis])).any():
         raise ValueError("lists must be padded with -1 at their end only")
-    return lists
+    return columns, length
 
 
-def _write_ranks(lists: Integers, rank_of_item: Integers) -> None:
-    """Write the rank of each item into a table (pairs, items + 1), the last column for none."""
-    depth = lists.shape[1]
-    row, rank = np.arange(len(lists))[:, np.newaxis], np.arange(depth)
-    rank_of_item[row, lists] = rank
-    if ((rank_of_item[row, lists] != rank) & (lists >= 0)).any():
-        raise ValueError("a list has an item twice")
-    rank_of_item[:, -1] = depth
+def _lower_ranks(first: Integers, second: Integers, n_items: int, table: Integers) -> Integers:
+    """Return the lower rank of the items of the second lists, from 0; the depth if not common.
 
-
-def _overlaps(first: Integers, second: Integers, rank_of_item: Integers) -> Floats:
-    """Return the size of the overlap at each depth, shaped (pairs, depth).
-
-    ``rank_of_item``: to work in, (at least as many pairs, items + 1), filled with the depth.
+    ``first``, ``second``: of `_columns`. ``table``: to work in, of any content, for a cell per pair
+    and column.
     """
-    pairs, depth = first.shape
-    row, rank = np.arange(pairs)[:, np.newaxis], np.arange(depth)
-    _write_ranks(second, rank_of_item)
-    rank_of_item[row, second] = depth
-    _write_ranks(first, rank_of_item)
-    rank_in_first = rank_of_item[row, second]
-    rank_of_item[row, first] = depth
+    pairs, depth = second.shape
+    rank, begin = np.arange(depth), np.arange(pairs)[:, np.newaxis] * (n_items + 1)
+    cells = first + begin, second + begin
+    # The ranks of the second list, from the depth on, are overwritten by those of the first: what
+    # is still the depth or more is not common. Only cells that were just written are read.
+    for cell, columns, written in ((cells[1], second, rank + depth), (cells[0], first, rank)):
+        table[cell] = written
+        if ((table[cell] != written) & (columns < n_items)).any():
+            raise ValueError("a list has an item twice")
+    lower_rank = np.maximum(rank, np.minimum(table[cells[1]], depth))
+    lower_rank[second == n_items] = depth
+    return lower_rank
 
+
+def _extrapolated(lower_rank: Integers, short: Integers, long: Integers, p: float) -> Floats:
+    """Return RBO from the lower ranks of common items: Webber et al., Eq. 32.
+
+    ``short``, ``long``: lengths of the shorter and the longer list of a pair, shaped (pairs,).
+    """
+    depth = lower_rank.shape[1]
+    d = np.arange(1, depth + 1)
+    # Weight of the depths after k, for k from 0: of an overlap, and of an agreement.
+    weights = (1 - p) * p ** (d - 1.0) / d
+    overlap_weight = np.append(np.cumsum(weights[::-1])[::-1], 0)
+    agreement_weight = p ** np.arange(depth + 1.0)
     # A common item belongs to the overlap from the lower of its two ranks on.
-    lower_rank = np.maximum(rank, rank_in_first)  # the depth where the item is not common
-    cells = (row * (depth + 1) + lower_rank).ravel()
-    n_common = np.bincount(cells, minlength=pairs * (depth + 1)).reshape(pairs, depth + 1)
-    return np.cumsum(n_common[:, :depth], axis=1).astype(np.float64)
-
-
-def _extrapolated(overlap: Floats, short: Integers, long: Integers, p: float) -> Floats:
-    """Return RBO from the overlaps at each depth, shaped (pairs, depth): Webber et al., Eq. 32.
-
-    ``short``, ``long``: lengths of the shorter and the longer list of a pair, shaped (pairs, 1).
-    """
-    d = np.arange(1, overlap.shape[1] + 1)
-
-    def at_end(values: Floats, length: Integers) -> Floats:
-        last = np.take_along_axis(values, np.maximum(length - 1, 0), axis=1)
-        return np.where(length > 0, last, 0.0)
-
-    end_of_short = at_end(overlap / d, short)
+    n_common = (lower_rank < depth).sum(axis=1)
+    score = overlap_weight.take(lower_rank).sum(axis=1) - n_common * overlap_weight[long]
     # Beyond its end, the short list agrees as it did there.
-    agreement = (overlap + np.maximum(d - short, 0) * end_of_short) / d
-    agreement[d > long] = 0.0
-    score = (agreement @ ((1 - p) * p ** (d - 1.0)))[:, np.newaxis]
-    rest = ratio(at_end(overlap, long) + (long - short) * end_of_short, long, 0.0)
-    return np.where(long == 0, np.nan, score + p**long * rest)[:, 0]
+    end_of_short = ratio((lower_rank < short[:, np.newaxis]).sum(axis=1), short, 0.0)
+    beyond = agreement_weight[short] - agreement_weight[long]
+    beyond -= short * (overlap_weight[short] - overlap_weight[long])
+    rest = ratio(n_common + (long - short) * end_of_short, long, 0.0)
+    return np.where(long == 0, np.nan, score + end_of_short * beyond + p**long * rest)
 
 
 @_declared("RBO", sources=("webber2010",))
@@ -138,21 +135,28 @@ def rbo(first: ArrayLike, second: ArrayLike, p: RankPersistence = 0.9) -> Floats
     shapes = [np.shape(first), np.shape(second)]
     if any(len(shape) != 2 for shape in shapes) or shapes[0][0] != shapes[1][0]:
         raise ValueError(f"lists must be shaped (pairs, depth), got {shapes[0]} and {shapes[1]}")
-    depth = max(shapes[0][1], shapes[1][1], 1)
-    lists = np.stack([_padded(first, depth), _padded(second, depth)])
-    if lists.max(initial=0) >= lists.size:
+    depth, pairs = max(shapes[0][1], shapes[1][1], 1), shapes[0][0]
+    lists = [_items(first), _items(second)]
+    n_items = 1 + max(int(items.max(initial=0)) for items in lists)
+    if n_items > 2 * pairs * depth:
         # Small numbers keep the table of ranks small.
-        is_item = lists >= 0
-        lists[is_item] = pd.factorize(lists[is_item])[0]
-    n_items, pairs = int(lists.max(initial=0)) + 1, lists.shape[1]
-    lengths = np.sort((lists >= 0).sum(axis=2), axis=0)[..., np.newaxis]
+        flat = np.concatenate([items.ravel() for items in lists])
+        flat[flat >= 0] = pd.factorize(flat[flat >= 0])[0]
+        lists = [
+            part.reshape(shape)
+            for part, shape in zip(np.split(flat, [lists[0].size]), shapes, strict=True)
+        ]
+        n_items = 1 + int(flat.max(initial=0))
     values = np.empty(pairs)
     step = max(1, _CELLS // max(n_items + 1, depth))
-    rank_of_item = np.full((min(step, pairs), n_items + 1), depth)
+    table = np.empty(min(step, pairs) * (n_items + 1), dtype=np.int32)
     for start in range(0, pairs, step):
         block = slice(start, start + step)
-        overlap = _overlaps(lists[0, block], lists[1, block], rank_of_item)
-        values[block] = _extrapolated(overlap, lengths[0, block], lengths[1, block], p)
+        columns, length = _columns(lists[0][block], depth, n_items)
+        other_columns, other_length = _columns(lists[1][block], depth, n_items)
+        lower_rank = _lower_ranks(columns, other_columns, n_items, table)
+        short, long = np.minimum(length, other_length), np.maximum(length, other_length)
+        values[block] = _extrapolated(lower_rank, short, long, p)
     return np.clip(values, 0.0, 1.0)
 
 
@@ -199,7 +203,10 @@ def _mean_over_orders(
     position = np.empty_like(places)
     np.put_along_axis(position, places, np.arange(len(linked))[np.newaxis], axis=1)
     ordered = []
-    for ranked, first_rank in zip(documents, first_ranks, strict=True):
+    for all_ranked, all_first_ranks in zip(documents, first_ranks, strict=True):
+        # Only ties that begin within the depth decide which documents are there.
+        is_read = all_first_ranks < depth
+        ranked, first_rank = all_ranked[is_read], all_first_ranks[is_read]
         place = pd.Index(linked).get_indexer(pd.Index(ranked))
         by_order = np.where(place >= 0, position[:, place], 0)  # (orders, ranks)
         ranks = np.lexsort((by_order, np.broadcast_to(first_rank, by_order.shape)))[:, :depth]

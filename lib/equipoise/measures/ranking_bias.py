@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from equipoise import options
-from equipoise.arrays import Booleans, Floats, Integers, normalised, ratio, starts
+from equipoise.arrays import Booleans, Floats, Integers, normalised, places, ratio, starts
 from equipoise.coverage import Seen, first, judge, runs_seen
 from equipoise.divergences import DIVERGENCES
 from equipoise.errors import listed, refuse_twice
@@ -132,8 +132,8 @@ _BETWEEN_WORDS = {"whitespace": re.compile(r"\s"), "word": re.compile(r"[\W_]")}
 """What separates words, besides blanks; with tokens "space", nothing does."""
 
 
-def _words(texts: Any, tokens: str) -> Any:
-    """Split Arrow texts into lower-case words; empty ones where two blanks meet."""
+def _lowered(texts: Any, tokens: str) -> Any:
+    """Lower-case Arrow texts, with blanks alone between words."""
     separator = _BETWEEN_WORDS.get(tokens, re.compile("(?!)"))
     texts = pc.fill_null(texts, "")
     beyond_ascii = pc.invert(pc.string_is_ascii(texts))
@@ -146,24 +146,45 @@ def _words(texts: Any, tokens: str) -> Any:
         translation[code] = ord(separator.sub(" ", chr(code)).lower())
     _, ends, letters = pa.concat_arrays([texts]).buffers()
     plain = bytes(letters or b"").translate(bytes(translation))
-    texts = pa.LargeStringArray.from_buffers(len(texts), ends, pa.py_buffer(plain))
-    return pc.split_pattern(texts, " ")
+    return np.frombuffer(plain, np.uint8), np.frombuffer(ends, np.int64)[: len(texts) + 1]
 
 
 def _count(texts: Any, terms: Any, tokens: str) -> tuple[sparse.csr_array, Integers]:
-    """Return occurrences of the terms, shaped (texts, terms), and the words of each text."""
-    words_by_text = _words(texts, tokens)
-    words = pc.list_flatten(words_by_text)
-    text_of_word = pc.list_parent_indices(words_by_text).to_numpy()
-    is_word = pc.not_equal(words, "").to_numpy(zero_copy_only=False)
-    lengths = np.bincount(text_of_word[is_word], minlength=len(texts))
+    """Return occurrences of the terms, shaped (texts, terms), and the words of each text.
 
-    term_of_word = pc.index_in(words, value_set=terms)
-    is_term = pc.is_valid(term_of_word).to_numpy(zero_copy_only=False)
-    term = term_of_word.drop_null().to_numpy()
-    entries = (np.ones(len(term), dtype=np.int32), (text_of_word[is_term], term))
+    ``terms``: bytes of Arrow. To split the texts with Arrow would copy every word.
+    """
+    letters, text_ends = _lowered(texts, tokens)
+    is_letter = np.append(letters != ord(" "), False)
+    # A word begins at a letter after a blank or at the begin of a text, and ends likewise.
+    begins_text = np.zeros(len(is_letter), np.bool_)
+    begins_text[text_ends] = True
+    after_letter = np.append(False, is_letter[:-1]) & ~begins_text
+    begin = np.flatnonzero(is_letter & ~after_letter)
+    before_letter = np.append(is_letter[1:] & ~begins_text[1:], False)
+    size = np.flatnonzero(is_letter & ~before_letter) - begin + 1
+    first_word = np.searchsorted(begin, text_ends)
+
+    # Only words with the size and the first letter of a term are compared.
+    sizes = [len(term) for term in terms.to_pylist()]
+    can_be_term = np.zeros((max(sizes) + 2, 256), np.bool_)
+    can_be_term[sizes, [term[0] for term in terms.to_pylist()]] = True
+    word = np.flatnonzero(can_be_term[np.minimum(size, max(sizes) + 1), letters[begin]])
+    place = np.arange(max(sizes))
+    spelt = letters.take(begin[word, np.newaxis] + place, mode="clip")  # shape (words, letters)
+    spelt = spelt[place < size[word, np.newaxis]]
+    word_ends = np.append(0, np.cumsum(size[word]))
+    buffers = [None, pa.py_buffer(word_ends), pa.py_buffer(spelt)]
+    words = pa.Array.from_buffers(pa.large_binary(), len(word), buffers)
+    term = pc.index_in(words, value_set=terms)
+    is_term = pc.is_valid(term).to_numpy(zero_copy_only=False)
+    text_of_term = np.searchsorted(first_word, word[is_term], side="right") - 1
+    entries = (
+        np.ones(len(text_of_term), dtype=np.int32),
+        (text_of_term, term.drop_null().to_numpy()),
+    )
     counts = sparse.coo_array(entries, shape=(len(texts), len(terms)))
-    return sparse.csr_array(counts), lengths
+    return sparse.csr_array(counts), np.diff(first_word)
 
 
 def _batches(documents: Iterable[Any], batch: int) -> Iterator[tuple[pd.Series, Any]]:
@@ -201,7 +222,7 @@ def count_terms(
     names = tuple(sorted({term.lower() for term in terms}))
     if not names:
         raise ValueError("the list of terms is empty: nothing to count")
-    term_array = pa.array(names, pa.large_string())
+    term_array = pa.array([name.encode() for name in names], pa.large_binary())
     ids = [pd.Series([], dtype="str")]
     lengths = [np.empty(0, dtype=np.int64)]
     counts = [sparse.csr_array((0, len(names)), dtype=np.int32)]
@@ -216,6 +237,8 @@ def count_terms(
 
 def joined(parts: Sequence[TermCounts]) -> TermCounts:
     """Join counts of the same terms in several parts of a collection."""
+    if len(parts) == 1:
+        return parts[0]
     ids = [pd.Series(part.documents) for part in parts]
     counts, lengths = [part.counts for part in parts], [part.lengths for part in parts]
     return _joined(ids, parts[0].terms, counts, lengths)
@@ -225,8 +248,9 @@ def _joined(
     ids: Sequence[pd.Series], terms: tuple[str, ...], counts: Any, lengths: Any
 ) -> TermCounts:
     documents = pd.Index(pd.concat(ids), name="document")
-    repeated = documents[documents.duplicated()]
-    if len(repeated):
+    # Arrow compares the texts where they lie; pandas would make a Python object of each.
+    if pc.count_distinct(pa.array(documents)).as_py() < len(documents):
+        repeated = documents[documents.duplicated()]
         raise ValueError(f"{len(repeated)} documents come twice, such as {repeated[0]}")
     matrix = sparse.vstack(counts, format="csr")
     return TermCounts(documents, terms, matrix, np.concatenate(lengths))
@@ -259,12 +283,20 @@ def _is_present(present: ArrayLike | None, shape: tuple[int, ...]) -> Booleans:
     return is_present
 
 
+def _weights(present: ArrayLike | None, shape: tuple[int, ...], cutoffs: ArrayLike) -> Floats:
+    """Attention of each rank down to the deepest cut-off, shaped (..., ranks); 0 without document.
+
+    What is weighted is cut before: rankings may be far deeper than what is read.
+    """
+    depth = min(int(np.max(cutoffs)), shape[-1])
+    attention = attention_weights(shape[-1])[:depth]
+    return attention * _is_present(present, shape)[..., :depth]
+
+
 def _sums_at(per_rank: Floats, cutoffs: ArrayLike, axis: int = -1) -> Floats:
     """Sum over the ranks up to each cut-off; ranks beyond the end of the ranking add nothing."""
     last = np.minimum(np.asarray(cutoffs), per_rank.shape[axis]) - 1
-    deepest = int(last.max()) + 1
-    read = per_rank[..., :deepest] if axis == -1 else per_rank[..., :deepest, :]
-    return np.take(np.cumsum(read, axis=axis), last, axis=axis)
+    return np.take(np.cumsum(per_rank, axis=axis), last, axis=axis)
 
 
 # --- neutrality of documents ----------------------------------------------------------------------
@@ -316,11 +348,13 @@ def neutrality(
     if counts.min(initial=0.0) < 0:
         raise ValueError("magnitudes must be at least 0")
     shares = _target_shares(target, counts.shape[-1])
-    total = counts.sum(axis=-1)
     # One group after the other: sums along a short last axis are slow.
-    bias = np.zeros(total.shape)
+    total, bias = np.zeros((2, *counts.shape[:-1]))
+    for group in range(len(shares)):
+        total += counts[..., group]
+    divisor = np.where(total == 0, 1.0, total)  # 0 / 0 is 0
     for group, share in enumerate(shares):
-        bias += np.abs(ratio(counts[..., group], total, 0.0) - share)
+        bias += np.abs(counts[..., group] / divisor - share)
     return np.where(total <= threshold, 1.0, 1.0 - bias)
 
 
@@ -363,8 +397,8 @@ def fairr(neutralities: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | Non
     array([1. , 1.5])
     """
     omega = np.asarray(neutralities, dtype=np.float64)
-    weights = attention_weights(omega.shape[-1]) * _is_present(present, omega.shape)
-    return _sums_at(omega * weights, cutoffs)
+    weights = _weights(present, omega.shape, cutoffs)
+    return _sums_at(omega[..., : weights.shape[-1]] * weights, cutoffs)
 
 
 def ideal_fairr(
@@ -492,8 +526,8 @@ def awrf(
     if distance != "l1" and distance not in DIVERGENCES:
         raise ValueError(f"distance must be one of l1, {', '.join(DIVERGENCES)}, got {distance!r}")
     aligned = np.asarray(alignment, dtype=np.float64)
-    weights = attention_weights(aligned.shape[-2]) * _is_present(present, aligned.shape[:-1])
-    exposure = _sums_at(aligned * weights[..., np.newaxis], cutoffs, axis=-2)
+    weights = _weights(present, aligned.shape[:-1], cutoffs)[..., np.newaxis]
+    exposure = _sums_at(aligned[..., : weights.shape[-2], :] * weights, cutoffs, axis=-2)
     total = exposure.sum(axis=-1)
     achieved = ratio(exposure, total[..., np.newaxis], 0.0)
     shares = _target_shares(target, aligned.shape[-1])
@@ -544,7 +578,8 @@ def rbdf(
     array([0.    , 0.5307])
     """
     has_term = np.asarray(representative, dtype=np.bool_)
-    weights = attention_weights(has_term.shape[-1]) * _is_present(present, has_term.shape)
+    weights = _weights(present, has_term.shape, cutoffs)
+    has_term = has_term[..., : weights.shape[-1]]
     return ratio(_sums_at(weights * has_term, cutoffs), _sums_at(weights, cutoffs), 0.0)
 
 
@@ -565,9 +600,10 @@ def term_exposure(
         raise ValueError(
             f"lengths must have one value per rank, {occurrences.shape[:-1]}, got {sizes.shape}"
         )
-    attention = attention_weights(sizes.shape[-1]) * _is_present(present, sizes.shape)
-    weights = ratio(attention, sizes, 0.0)
-    return _sums_at(occurrences * weights[..., np.newaxis], cutoffs, axis=-2)
+    attention = _weights(present, sizes.shape, cutoffs)
+    depth = attention.shape[-1]
+    weights = ratio(attention, sizes[..., :depth], 0.0)[..., np.newaxis]
+    return _sums_at(occurrences[..., :depth, :] * weights, cutoffs, axis=-2)
 
 
 def max_ted(target: Shares | None = None, groups: int = 2) -> float:
@@ -593,8 +629,11 @@ def _divergences(
     gaps = np.abs(achieved - _target_shares(target, exposure.shape[-1])).sum(axis=-1)
     # Without any exposure Eq. 4.9 is 0 / 0: the list shows no bias.
     gaps = np.where(total == 0, 0.0, gaps)
-    representative = (np.asarray(magnitudes).sum(axis=-1) > 0) & (np.asarray(lengths) > 0)
-    return gaps, gaps * rbdf(representative, cutoffs, present=present)
+    depth = int(np.max(cutoffs))
+    has_term = np.asarray(magnitudes)[..., :depth, :].sum(axis=-1) > 0
+    representative = has_term & (np.asarray(lengths)[..., :depth] > 0)
+    is_present = None if present is None else np.asarray(present)[..., :depth]
+    return gaps, gaps * rbdf(representative, cutoffs, present=is_present)
 
 
 def _mean_divergences(
@@ -739,10 +778,10 @@ def _texts_seen(
     code, names = pd.factorize(run_of_list)
     n_with_text = np.bincount(code, with_text.sum(axis=1)).astype(np.int64)
     n_ranked = np.bincount(code, present.sum(axis=1)).astype(np.int64)
-    without_text = runs[~runs["document"].isin(counts.documents)]
 
     def lacking(run: int) -> pd.Series:
-        return without_text.loc[without_text["run"] == names[run], "document"]
+        ranked = runs.loc[runs["run"] == names[run], "document"]
+        return ranked[places(ranked, counts.documents) < 0]
 
     documents = pd.Index(runs["document"].unique())
     return runs_seen(

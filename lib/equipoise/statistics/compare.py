@@ -23,7 +23,11 @@ from equipoise.options import (
     Unpaired,
     checked,
 )
-from equipoise.statistics.intervals import batches, bootstrap_intervals, percentile_interval
+from equipoise.statistics.intervals import (
+    bootstrap_intervals,
+    percentile_interval,
+    resampled_ratios,
+)
 from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
 from equipoise.tidy import tidy_scores
 
@@ -39,7 +43,9 @@ def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFram
         raise ValueError(f"no scores of {listed(unknown)}; there are {listed(names, 40)}")
     if measures:
         scores = scores[scores["measure"].isin(measures)]
-    return scores.astype({"attribute": "str"}).fillna({"attribute": ""})
+    scores = scores.fillna({"attribute": "", "topic": ""})
+    # Ids as texts: a bootstrap samples sorted topics, whose order must not depend on their type.
+    return scores.astype({"attribute": "str", "topic": "str", "run": "str"})
 
 
 # --- one measure ----------------------------------------------------------------------------------
@@ -330,26 +336,6 @@ def _gaps_of_means(means: Floats) -> dict[str, Floats]:
     return {"difference": largest - smallest, "ratio": ratios}
 
 
-def _resampled_means(values: Floats, seed: int, resamples: int) -> Floats:
-    """Means of groups over resampled topics, shaped (resamples, groups).
-
-    ``values``: (topics, groups), NaN where a topic is not in a group. NaN for a group of which no
-    topic was sampled.
-    """
-    topics = len(values)
-    rng = np.random.default_rng(seed)
-    scored = ~np.isnan(values)
-    filled = np.where(scored, values, 0.0)
-    means = []
-    for size in batches(resamples, topics):
-        # How often each topic was sampled: the mean of a group is a weighted one.
-        sampled = rng.integers(topics, size=(size, topics))
-        places = np.arange(size)[:, np.newaxis] * topics + sampled
-        counts = np.bincount(places.ravel(), minlength=size * topics).reshape(size, topics)
-        means.append(ratio(counts @ filled, counts @ scored.astype(np.int64), np.nan))
-    return np.concatenate(means)
-
-
 @checked
 def group_gaps(
     scores: pd.DataFrame, *, level: Level = 0.95, resamples: Resamples = 9999, seed: Seed = 0
@@ -391,7 +377,9 @@ def group_gaps(
             raise ValueError(f"a gap is between two groups; {' '.join(key)} has {n_groups}")
         means = values.mean()
         gaps = _gaps_of_means(means.to_numpy())
-        resampled = _gaps_of_means(_resampled_means(values.to_numpy(np.float64), seed, resamples))
+        # The mean of a group over resampled topics: a sum over a number of topics.
+        sums, topics = values.fillna(0.0).to_numpy(np.float64), values.notna().to_numpy(np.float64)
+        resampled = _gaps_of_means(resampled_ratios(sums, topics, seed, resamples))
         for name, value in gaps.items():
             row = dict(zip(keys, key, strict=True))
             row |= {"groups": n_groups, "topics": n_topics}

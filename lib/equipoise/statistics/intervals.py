@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from equipoise.arrays import Floats, Integers
+from equipoise.arrays import Floats, Integers, ratio
 
 _BATCH = 2**21  # numbers that resampling holds at once
 
@@ -130,6 +130,24 @@ def resampled(
     return estimate, min(low, estimate), max(high, estimate)
 
 
+def resampled_ratios(numerators: Floats, denominators: Floats, seed: int, resamples: int) -> Floats:
+    """Ratios of sums over units that are drawn with replacement, shaped (resamples, columns).
+
+    ``numerators, denominators``: shaped (units, columns). NaN where the denominator of a resample
+    is 0.
+    """
+    units = len(numerators)
+    rng = np.random.default_rng(seed)
+    ratios = []
+    for size in batches(resamples, units):
+        # How often each unit was drawn: a sum over a resample is a weighted one.
+        drawn = rng.integers(units, size=(size, units))
+        places = np.arange(size)[:, np.newaxis] * units + drawn
+        counts = np.bincount(places.ravel(), minlength=size * units).reshape(size, units)
+        ratios.append(ratio(counts @ numerators, counts @ denominators, np.nan))
+    return np.concatenate(ratios)
+
+
 def units_to_decide(
     n: int, low: float, high: float, gap: float, *, level: float = 0.95, power: float = 0.8
 ) -> int:
@@ -149,23 +167,33 @@ def verdict(
     level: float,
     outcomes: tuple[str, str],
     unit: str = "points",
+    *,
+    least_read: float = 0.9,
 ) -> str:
-    """Return the sentence on a difference: its interval decides, or the units that would.
+    """Return the sentence on a difference: its verdict, or the required sample size.
 
-    ``row``: ``value, low, high, count``. ``outcomes``: where the interval is above 0, and below.
+    ``row``: ``value, low, high, count, read``. ``outcomes``: where the interval is above 0, and
+    below. There is no verdict where the share that was read is less than ``least_read``.
     """
     # 0.0 is added so that no number reads -0.0
     value, low, high = (100 * row[name] + 0.0 for name in ("value", "low", "high"))
     interval = f" [{low:.1f}, {high:.1f}]" if low <= high else ""
-    sentence = f"{value:+.1f} {unit}{interval}, n = {row['count']}: "
+    number, interval = (text.replace("-", "\u2212") for text in (f"{value:+.1f}", interval))
+    # Rounded down: 89.6% is less than 90%.
+    percent = math.floor(100 * row["read"] + 1e-9)
+    sentence = f"{number} {unit}{interval}, n = {row['count']}, {percent}% read: "
+    if row["read"] < least_read:
+        return f"{sentence}no verdict, less than {100 * least_read:g}% was read"
     if low > 0:
         return sentence + outcomes[0]
     if high < 0:
         return sentence + outcomes[1]
     if not low < high:
-        return f"{sentence}undecided; one question, or equal scores, do not tell how many it takes"
+        return (
+            f"{sentence}inconclusive; one question, or equal scores, give no required sample size"
+        )
     needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
     return (
-        f"{sentence}undecided; 80 % power for {100 * difference:g} points needs"
+        f"{sentence}inconclusive; 80% power for {100 * difference:g} points needs"
         f" n = {max(needed, 2):,}"
     )

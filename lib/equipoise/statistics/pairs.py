@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from equipoise.arrays import Floats, Integers
+from equipoise.arrays import Floats, Integers, ratio
 from equipoise.errors import Note, listed, need_columns
 from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired, checked
 from equipoise.statistics.intervals import batches
@@ -196,7 +196,9 @@ def compare_pairs(
           intervals hold for all pairs at once; the effect is the difference over the residual
           standard deviation of units and systems. Two systems make it the permutation test.
 
-        The smallest p of a test that draws is 1 / (1 + resamples).
+        The smallest p of a test that draws is 1 / (1 + resamples). Where two systems differ by the
+        same amount on every unit, there is no variation to test against: the effect, and t and its
+        p, are NaN, and a note names the pairs.
 
     Raises
     ------
@@ -224,8 +226,19 @@ def compare_pairs(
     if rng is None and test in ("tukey", "permutation", "bootstrap"):
         raise ValueError("the test draws at random: pass rng")
     columns = _tested(values, first, second, test, level, resamples, rng)
-    # Tukey's test corrects for all pairs by itself.
-    p_corrected = columns["p"] if test == "tukey" else corrected(columns["p"], correction)
+    is_constant = np.isnan(columns["effect"])
+    if is_constant.any():
+        pairs = [
+            f"{names[a]} and {names[b]}"
+            for a, b in zip(first[is_constant], second[is_constant], strict=True)
+        ]
+        message = f"no variation: the difference of {listed(pairs, 3)} is the same for every {unit}"
+        warnings.warn(f"{message}; it has no effect size, and no t", Note, stacklevel=2)
+    p_corrected = columns["p"]
+    if test != "tukey":  # it corrects for all pairs by itself
+        # A pair without variation is a comparison of the family, but has no p.
+        p_corrected = corrected(np.nan_to_num(columns["p"], nan=1.0), correction)
+        p_corrected[np.isnan(columns["p"])] = np.nan
     table = pd.DataFrame(
         {
             "a": [names[place] for place in first],
@@ -265,14 +278,15 @@ def _tested(
         statistic, p = mean, exchanged(gaps, rng, resamples)
     elif test == "bootstrap" and rng is not None:
         drawn = _studentised(gaps, mean, error, rng, resamples)
-        p = _p_of_draws(drawn, np.abs(t))
+        p = np.where(np.isnan(t), np.nan, _p_of_draws(drawn, np.abs(t)))
         reach = _reach(drawn, level) * error
     elif test == "tukey" and rng is not None:
         drawn = largest_differences(values, rng, resamples)[:, np.newaxis]
         statistic, p = mean, _p_of_draws(drawn, np.abs(mean))
         reach = _reach(drawn, level)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effect = np.where(mean == 0, 0.0, mean / np.sqrt(residual_variance(values)))
+        residual = np.sqrt(residual_variance(values))
+        has_effect = residual > _EQUAL * np.abs(mean).max()
+        effect = np.where(mean == 0, 0.0, mean / residual if has_effect else np.nan)
     return {
         "difference": mean,
         "low": mean - reach,
@@ -295,12 +309,16 @@ def _places_of_pairs(names: list[str], baseline: str | None) -> tuple[Integers, 
 
 
 def paired_t(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Mean, standard error, t and two-sided p, each shaped (pairs,), of (units, pairs)."""
+    """Mean, standard error, t and two-sided p, each shaped (pairs,), of (units, pairs).
+
+    Gaps that are all the same, but for rounding, have no t and no p: NaN; those that are all 0 have
+    a t of 0.
+    """
     units = len(gaps)
     mean = gaps.mean(axis=0)
-    error = gaps.std(axis=0, ddof=1) / np.sqrt(units)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(mean == 0, 0.0, mean / error)
+    is_constant = np.ptp(gaps, axis=0) <= _EQUAL * np.abs(mean)
+    error = np.where(is_constant, 0.0, gaps.std(axis=0, ddof=1) / np.sqrt(units))
+    t = np.where(mean == 0, 0.0, ratio(mean, error, np.nan))
     return mean, error, t, 2 * stats.t.sf(np.abs(t), units - 1)
 
 

@@ -6,6 +6,8 @@ from 0, or ids. *Frameworks*: ``answer_presets.yaml`` has where LangChain, Llama
 OpenAI keep answer and documents; ``--map`` names other fields. *Ours*: `equipoise.loaders.answers`.
 
 A question is named by its id, else by its words with ``_`` between, else by its place in the file.
+The other keys of an answer become columns of the same name; those that are named as one of ours
+(`_OUR_COLUMNS`) get ``log.`` before it.
 """
 
 from __future__ import annotations
@@ -13,11 +15,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pandas as pd
 
@@ -25,6 +25,7 @@ from equipoise.answer_modes import MODES, mode_name
 from equipoise.errors import Note, input_error, listed, shown
 from equipoise.loaders.answers import answer_table
 from equipoise.loaders.trec import read_qrels
+from equipoise.measures.citations import NO_SOURCE, host_of, plain_address
 from equipoise.readers import json_value, read_json_lines, read_text, read_yaml, stem
 from equipoise_cli.loaders.held_files import read_mapping
 
@@ -35,8 +36,13 @@ _IDS = ("question_id", "query_id", "qid", "topic_id", "narrative_id", "turn_id",
 _WORDS = ("question", "input", "query", "user_input", "query_str", "prompt")
 _DOCUMENT_IDS = ("id", "id_", "node_id", "doc_id", "docid", "document_id", "chunk_id", "_id")
 _SOURCE_KEYS = ("source", "site", "domain", "publisher", "file_name", "filepath", "url", "link")
-_NO_SOURCE = "(no source)"
+_HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}\.?(?::\d+)?(?:/.*)?", re.IGNORECASE)
+_FILE = re.compile(r"[^/]*\.(?:csv|docx?|html?|json|md|pdf|pptx?|txt|xlsx?|xml)", re.IGNORECASE)
 _TO_ROUND = str.maketrans("[]", "()")
+
+_OUR_COLUMNS = {"question", "answer", "document_fields", "shown", "addresses", "documents"}
+_OUR_COLUMNS |= {"sources", "relevant", "run", "mode", "relevant_author", "nonrelevant_author"}
+_OUR_COLUMNS |= {"citations", "gold"}
 
 Paths = Mapping[str, Sequence[str]]
 
@@ -111,7 +117,7 @@ def _presets() -> dict[str, Paths]:
 def _text(content: Any) -> str:
     """Return the text of a message, which may be in parts."""
     if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return str(content)
 
 
@@ -123,12 +129,18 @@ def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, 
         found = _first_at({**content, **(_first_at(content, ["metadata"], dict) or {})}, _IDS)
         if isinstance(found, (str, int, float)):
             return f"{found:.0f}" if isinstance(found, float) else str(found), True
-        asked = value_at(content, "messages[]")
-        user_entries = [entry for entry in asked if entry and entry.get("role") == "user"]
-        words = _first_at(content, _WORDS, str)
-        if words is None and user_entries:
-            words = _text(user_entries[-1].get("content"))
+        words = _words(content)
     return ("_".join(str(words).split()) if words else f"answer-{number}"), False
+
+
+def _words(content: dict[str, Any]) -> str:
+    """Return the words of a question, or of the last message of a user; empty without any."""
+    words = _first_at(content, _WORDS, str)
+    if words is not None:
+        return str(words)
+    entries = [entry for entry in value_at(content, "messages[]") if isinstance(entry, dict)]
+    asked = [entry.get("content") for entry in entries if entry.get("role") == "user"]
+    return _text(asked[-1]) if asked and asked[-1] else ""
 
 
 def _documents(content: dict[str, Any], paths: Paths) -> list[dict[str, Any]] | None:
@@ -156,6 +168,22 @@ def _documents(content: dict[str, Any], paths: Paths) -> list[dict[str, Any]] | 
     return documents
 
 
+def _pages(document: Mapping[str, Any]) -> list[str]:
+    """Return the web addresses of a document that are of a page, not of a host alone."""
+    texts = [value.strip() for value in document.values() if isinstance(value, str)]
+    pages = [plain_address(text) for text in texts if re.fullmatch(r"https?://\S+", text)]
+    return [page for page in pages if "/" in page]
+
+
+def _addresses(documents: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the numbers of documents by their web addresses; of a page in parts, the first."""
+    numbers: dict[str, int] = {}
+    for number, document in enumerate(documents, start=1):
+        for page in _pages(document):
+            numbers.setdefault(page, number)
+    return numbers
+
+
 def _relevant(marks: Any, documents: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
     """Return numbers of the relevant documents, from true or false, ids, texts or numbers."""
     if all(isinstance(mark, bool) for mark in marks) and len(marks) == len(documents):
@@ -168,18 +196,18 @@ def _relevant(marks: Any, documents: Sequence[Mapping[str, Any]]) -> tuple[int, 
     return tuple(sorted(numbers))
 
 
-def _mapped_row(content: dict[str, Any], paths: Paths, number: int, name: str) -> dict[str, Any]:
-    """Return the row of an answer that is kept at these paths."""
+def _mapped_row(content: dict[str, Any], paths: Paths, number: int) -> dict[str, Any]:
+    """Return the row of an answer that is kept at these paths.
+
+    Its text or its documents are empty where it has none: a call that failed.
+    """
     answer = _first_at(content, paths["answer"], (str, list))
-    answer = None if answer is None else _text(answer)
-    documents = _documents(content, paths)
-    if answer is None or documents is None:
-        what = "a text as the answer" if answer is None else "a list of documents"
-        places = paths["answer" if answer is None else "documents"]
-        raise ValueError(f"{what} at {' or '.join(places)}, of {name}", listed(content, 8))
+    documents = _documents(content, paths) or []
     question, is_id = _question(content, paths, number)
-    row = {"question": question, "is_id": is_id, "answer": answer, "document_fields": documents}
+    row = {"question": question, "#is_id": is_id, "#words": _words(content)}
+    row |= {"answer": _text(answer or ""), "document_fields": documents}
     row["shown"] = tuple(document["#"] for document in documents)
+    row["addresses"] = _addresses(documents)
     marks = _first_at(content, paths.get("relevant", ()), list)
     if marks is not None or "relevant" in paths:
         row["relevant"] = _relevant(marks or [], documents)
@@ -190,8 +218,11 @@ def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
     """Return question, text with its citations in brackets, and the ids of what it may cite."""
     sentences = _first_at(content, ("answer", "responses"), list) or []
     references = content.get("references") or []
+    if not isinstance(references, list):
+        raise ValueError("a list of ids as references", shown(references))
     for sentence in sentences:
-        if not isinstance(sentence, dict) or not isinstance(sentence.get("text"), str):
+        is_good = isinstance(sentence, dict) and isinstance(sentence.get("text"), str)
+        if not is_good or not isinstance(sentence.get("citations") or [], list):
             raise ValueError("a list of objects with text and citations as answer", shown(sentence))
         if not content.get("references"):
             cited = sentence.get("citations") or []
@@ -209,7 +240,8 @@ def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
             text += f" [{cited}]"
         texts.append(text)
     question, _ = _question(content, {}, number)
-    row = {"question": question, "is_id": True, "answer": " ".join(texts), "shown": tuple(ids)}
+    row = {"question": question, "#is_id": True, "#words": ""}
+    row |= {"answer": " ".join(texts), "shown": tuple(ids), "addresses": {}}
     run_id = _first_at(content, ("run_id", "metadata.run_id"))
     return row if run_id is None else row | {"run_id": str(run_id)}
 
@@ -237,47 +269,74 @@ def _paths_of(objects: Sequence[tuple[Any, dict[str, Any]]]) -> tuple[str, Paths
 
 
 def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
-    """Read the answers of one file; with a column ``mode`` where it has our own format.
+    """Read the answers of one file; with a column ``relevant_author`` where it has our own format.
 
-    ``paths``: of the fields, for a file of another format.
+    ``paths``: of the fields, for a file of another format. A line that repeats an earlier one is
+    left out, and a note says how many.
     """
     objects = _objects(path)
+    n_lines = len(objects)
+    # Of equal lines the first is kept.
+    objects = list({repr(content): (line, content) for line, content in objects[::-1]}.values())[
+        ::-1
+    ]
+    if len(objects) < n_lines:
+        note = (
+            f"{path}: {n_lines - len(objects)} of {n_lines} answers repeat earlier ones: left out"
+        )
+        warnings.warn(note, Note, 4)
     content = objects[0][1]
-    is_trec = not paths and (
-        isinstance(_first_at(content, ("answer", "responses")), list) or "references" in content
-    )
-    if not paths and not is_trec and ("mode" in content or "record" in content):
+    is_ours = "record" in content or {"mode", "relevant_author"} <= set(content)
+    if not paths and is_ours:
         return answer_table(path, objects)
     name = "--map"
+    is_trec = not paths and (_has_sentences(content) or "references" in content)
     if not paths and not is_trec:
         name, paths = _paths_of(objects)
+        if not paths and "mode" in content:
+            return answer_table(path, objects)  # which says what is missing
         if not paths:
             formats = ", ".join(_presets())
             raise input_error(path, f"of TREC, {formats}, or read by --map", listed(content, 8), 1)
         places = ", ".join(places[0] for field, places in paths.items() if field != "is")
-        warnings.warn(f"{path}: read as {name} ({places})", Note, 3)
+        warnings.warn(f"{path}: read as {name} ({places})", Note, 4)
     rows = []
     for number, (line, content) in enumerate(objects, start=1):
         try:
-            row = (
-                _trec_row(content, number)
-                if not paths
-                else _mapped_row(content, paths, number, name)
-            )
+            row = _mapped_row(content, paths, number) if paths else _trec_row(content, number)
         except ValueError as error:
             wanted, found = error.args
             column = None if line else f"item {number}"
             raise input_error(path, wanted, found, line, column) from None
-        rows.append(row)
+        own = {f"log.{key}" if key in _OUR_COLUMNS else key: content[key] for key in content}
+        rows.append(own | row)
     table = pd.DataFrame(rows)
-    # Words can be asked by two users; an id that comes twice is an error where it is scored.
-    n_earlier = table.groupby("question").cumcount()
-    is_again = (n_earlier > 0) & ~table["is_id"]
-    table.loc[is_again, "question"] += "#" + (n_earlier[is_again] + 1).astype("str")
-    if is_again.any():
-        note = f"{is_again.sum()} answers are to a question asked before: each counts by itself"
-        warnings.warn(note, Note, 3)
-    return table.drop(columns="is_id").assign(documents=table["shown"].map(len))
+    for field, column, what in (
+        ("answer", "answer", "a text as the answer"),
+        ("documents", "shown", "a list of documents"),
+    ):
+        if paths and not table[column].map(len).any():
+            line, content = objects[0]
+            wanted = f"{what} at {' or '.join(paths[field])}, of {name}"
+            raise input_error(path, wanted, listed(content, 8), line, None if line else "item 1")
+    return table.assign(documents=table["shown"].map(len))
+
+
+def _has_sentences(content: Mapping[str, Any]) -> bool:
+    return isinstance(_first_at(content, ("answer", "responses"), list), list)
+
+
+def _with_questions(table: pd.DataFrame, judgements: pd.DataFrame | None) -> pd.DataFrame:
+    """Name questions by their words where ids name calls: the same words have several ids."""
+    if "#words" not in table.columns:
+        return table
+    words = table["#words"].fillna("").map(lambda text: "_".join(text.split()))
+    is_named = table["#is_id"].fillna(value=False).astype("bool") & (words != "")
+    has_more_ids = words.nunique() < table["question"].nunique()
+    if judgements is None and is_named.all() and has_more_ids:
+        warnings.warn("questions are named by their words, which have several ids", Note, 4)
+        table = table.assign(question=words)
+    return table.drop(columns=["#is_id", "#words"])
 
 
 # --- which documents are relevant, and their sources ----------------------------------------------
@@ -299,6 +358,73 @@ def _with_relevant(table: pd.DataFrame, qrels: pd.DataFrame | None) -> pd.DataFr
     return table.assign(relevant=table["relevant"].where(~has_none, [()] * len(table)))
 
 
+def _read_files(
+    files: Sequence[str], fields: str, judgements: pd.DataFrame | None
+) -> list[tuple[Path, pd.DataFrame]]:
+    """Return the answers of each file, with columns ``run`` and ``mode``."""
+    paths_of_fields = read_fields(fields) if fields else None
+    tables = []
+    for run, mode, path in answer_files(files):
+        table = read_rows(path, paths_of_fields).assign(run=run)
+        if "mode" not in table.columns:
+            table = _with_relevant(table, judgements)
+            # A key of the log is a mode where the argument has none.
+            is_given = bool(mode) or "log.mode" not in table.columns
+            table = table.assign(mode=(mode or MODES[0]) if is_given else table["log.mode"])
+        tables.append((path, table))
+    return tables
+
+
+def _together(tables: Sequence[pd.DataFrame], judgements: pd.DataFrame | None) -> pd.DataFrame:
+    """Return the answers of several files, of which one may have what another has not."""
+    answers = pd.concat(tables, ignore_index=True)
+    empty_of: dict[str, Any] = {"addresses": {}, "relevant": (), "document_fields": []}
+    for name, empty in empty_of.items():
+        if name in answers.columns:
+            is_there = answers[name].map(lambda value: isinstance(value, (dict, tuple, list)))
+            answers[name] = answers[name].where(is_there, [empty] * len(answers))
+    return _with_questions(answers, judgements)
+
+
+def _with_hosts(answers: pd.DataFrame) -> pd.DataFrame:
+    """Add ``//host`` to the addresses, for a document that has no page and whose source is a host.
+
+    A link to any page of the host is then one to the document.
+    """
+    if "document_fields" not in answers.columns:
+        return answers
+    addresses = []
+    for documents, sources, numbers in zip(
+        answers["document_fields"], answers["sources"], answers["addresses"], strict=True
+    ):
+        hosts: dict[str, int] = {}
+        for number, (document, source) in enumerate(zip(documents, sources, strict=False), start=1):
+            if _HOST.fullmatch(source) and not _pages(document):
+                hosts.setdefault(f"//{source}", number)
+        addresses.append(hosts | numbers)
+    return answers.assign(addresses=addresses)
+
+
+def with_keys(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Return the answers with a text in the column of each key, a path into a line of the log."""
+    columns = table.columns
+    for key in keys:
+        if key in columns:
+            values = table[key].tolist()
+        else:
+            values = [value_at(row, key) for row in table.to_dict("records")]
+        is_missing = [value is None or value != value for value in values]  # NaN is not itself
+        if all(is_missing):
+            names = listed(sorted(set(columns) - {"document_fields", "addresses"}), 40)
+            raise ValueError(f"--by: no answer has the key {key}; there are {names}")
+        texts = [
+            f"(no {key})" if missing else str(value)
+            for value, missing in zip(values, is_missing, strict=True)
+        ]
+        table = table.assign(**{key: texts})
+    return table
+
+
 def read_answer_files(
     files: Sequence[str],
     qrels: str | Path | None = None,
@@ -307,20 +433,24 @@ def read_answer_files(
 ) -> pd.DataFrame:
     """Read answers of one or more files as `equipoise.loaders.answers.read_answers` returns them.
 
-    ``files``: paths; that of another format than ours may begin with the mode of its answers
-    (``Informed=run.jsonl``), else it is Vanilla. ``authors``: of the relevant and of the other
-    documents, for such files. ``fields``: of `read_fields`, for files of no known format.
+    ``files``: paths; a name before it (``gpt=log.jsonl``) is the ``run`` of its answers, and that
+    of a mode (``Informed=run.jsonl``), for a file of another format than ours, their mode, else
+    Vanilla. ``authors``: of the relevant and of the other documents, for such files. ``fields``: of
+    `read_fields`, for files of no known format. In column ``not_read`` are answers without a text
+    or without a relevant document that was shown; notes say how many.
     """
-    if any(_mode_and_path(name)[0] == "CF-informed" for name in files) and not all(authors):
+    if any(_name_and_path(name)[1] == "CF-informed" for name in files) and not all(authors):
         raise ValueError("CAB needs --authors, those of the relevant and of the other documents")
     judgements = None if qrels is None else read_qrels(qrels)
     tables = []
-    for mode, path in answer_files(files):
-        table = read_rows(path, read_fields(fields) if fields else None)
-        if "mode" not in table.columns:
-            table = _with_relevant(table, judgements)
+    for path, table in _read_files(files, fields, judgements):
+        if "relevant_author" not in table.columns:
             if "relevant" not in table.columns:
                 raise ValueError(f"{path} does not say which documents are relevant: give --qrels")
+            has_text = table["answer"] != ""
+            if not has_text.all():
+                note = f"{(~has_text).sum()} of {len(table)} answers have no text: left out"
+                warnings.warn(note, Note, 2)
             has_some = table["relevant"].map(len) > 0
             if not has_some.all():
                 questions = listed(table.loc[~has_some, "question"], 3)
@@ -330,26 +460,26 @@ def read_answer_files(
                     ids = listed(table["shown"].iloc[0][:3])
                     raise ValueError(f"{path}: {message}; it has documents {ids}")
                 warnings.warn(f"{message}: left out", Note, 2)
-            table = table[has_some].drop(columns="document_fields", errors="ignore")
             table = table.assign(
-                mode=mode,
+                not_read=~(has_some & has_text),
                 citations=None,
                 relevant_author=authors[0] or "unnamed",
                 nonrelevant_author=authors[1] or "unnamed",
                 gold=[()] * len(table),
             )
         tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+    return _together(tables, judgements)
 
 
 def _source(value: Any) -> str:
-    """Return the name of a source: a text or number, of an address its host."""
+    """Return the name of a source: a text or number, of a web address its host."""
     if not isinstance(value, (str, int, float)) or not str(value).strip():
-        return _NO_SOURCE
-    text = str(value).strip()
-    if re.match("https?://", text):
-        with suppress(ValueError):  # what only begins as an address is a name
-            return urlsplit(text).netloc.rpartition("@")[2].removeprefix("www.") or text
+        return NO_SOURCE
+    text = " ".join(str(value).split())
+    is_address = re.match(r"https?://[\w@]", text, re.IGNORECASE)
+    host = text.partition("/")[0]
+    if is_address or (_HOST.fullmatch(text) and not _FILE.fullmatch(host)):
+        return host_of(text) or text
     return text
 
 
@@ -366,11 +496,17 @@ def _sources_of(table: pd.DataFrame, key: str, path: Path) -> list[tuple[str, ..
             f" {listed(sorted(names)) or 'none'}: name one with --source-key, or give --sources"
         )
     warnings.warn(
-        f"{path}: the source of a document is its {name}; of an address the host", Note, 3
+        f"{path}: the source of a document is its {name}; of an address the host", Note, 4
     )
     return [
         tuple(_source(fields.get(name)) for fields in documents) for documents in fields_of_answers
     ]
+
+
+def _spelled_alike(rows: pd.Series) -> list[tuple[str, ...]]:
+    """Return the names of sources, each as the first of its spellings in upper and lower case."""
+    spelling: dict[str, str] = {}
+    return [tuple(spelling.setdefault(name.casefold(), name) for name in names) for names in rows]
 
 
 def read_answers_with_sources(
@@ -380,80 +516,99 @@ def read_answers_with_sources(
     fields: str = "",
     source_key: str = "",
     sources: str | Path | None = None,
+    by: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read answers with the source of each document that was shown, for `citation_share`.
 
     ``source_key``: the key of a document that has its source. ``sources``: a table of
-    ``document,source`` instead. Returns question, answer, mode, shown, sources, and relevant where
+    ``document,source`` instead. ``by``: keys whose values distinguish answers. Returns the columns
+    of the log, and question, answer, run, mode, shown, addresses, sources, and relevant where
     something says which documents are.
     """
     judgements = None if qrels is None else read_qrels(qrels)
-    source_of = read_mapping(sources, "document", "source") if sources else None
+    source_of: dict[str, str] = {}
+    if sources is not None:
+        named = read_mapping(sources, "document", "source")
+        source_of = {document: _source(source) for document, source in named.items()}
     tables = []
-    for mode, path in answer_files(files):
-        table = read_rows(path, read_fields(fields) if fields else None)
+    for path, table in _read_files(files, fields, judgements):
         if "shown" not in table.columns:
             raise ValueError(f"{path} must have the ids of the documents of each answer as shown")
-        if "mode" not in table.columns:
-            table = _with_relevant(table, judgements).assign(mode=mode)
-        if source_of is None:
+        table["shown"] = table["shown"].map(lambda ids: ids if isinstance(ids, tuple) else ())
+        if sources is None:
             table["sources"] = _sources_of(table, source_key, path)
         else:
             table["sources"] = [
-                tuple(source_of.get(document, _NO_SOURCE) for document in ids)
+                tuple(source_of.get(document, NO_SOURCE) for document in ids)
                 for ids in table["shown"]
             ]
         tables.append(table)
-    answers = pd.concat(tables, ignore_index=True)
-    has_documents = answers["shown"].map(len) > 0
-    if not has_documents.all():
-        names = listed(answers.loc[~has_documents, "question"], 3)
-        note = f"{(~has_documents).sum()} answers are left out: no document was shown ({names})"
-        warnings.warn(note, Note, 2)
-    answers = answers[has_documents].reset_index(drop=True)
+    answers = _with_hosts(_together(tables, judgements))
+    answers = with_keys(answers.assign(sources=_spelled_alike(answers["sources"])), by)
+    _check_relevance(answers, qrels, fields)
     every = [source for row in answers["sources"] for source in row]
-    n_without = every.count(_NO_SOURCE)
+    n_without = every.count(NO_SOURCE)
     if n_without == len(every):
-        example = listed(answers["shown"].iloc[0], 3) if len(answers) else "none"
+        example = listed(answers["shown"].iloc[0], 3) or "none"
         raise ValueError(
             f"no document has a source; the first are {example}: give their ids in --sources, or a"
             " --source-key that they have"
         )
     if n_without:
-        note = f"{n_without:,} of {len(every):,} documents shown have no source: {_NO_SOURCE}"
+        note = f"{n_without:,} of {len(every):,} documents shown have no source"
         warnings.warn(note, Note, 2)
     return answers
+
+
+def _check_relevance(answers: pd.DataFrame, qrels: Any, fields: str) -> None:
+    """Reject judgements of which none is of a document that was shown."""
+    if "relevant" not in answers.columns or answers["relevant"].map(len).any():
+        return
+    example = answers[answers["shown"].map(len) > 0].head(1)
+    shown_first = listed(example["shown"].iloc[0], 3) if len(example) else "none"
+    asked = f"the first question is {answers['question'].iloc[0]}, its documents {shown_first}"
+    if qrels is not None:
+        raise ValueError(f"{qrels}: must judge a document shown relevant, got none; {asked}")
+    if "relevant=" in fields:
+        raise ValueError(f"--map relevant=: must mark a document shown, got none; {asked}")
+    warnings.warn(
+        f"no document shown is marked relevant: only compared with retrieval; {asked}", Note, 3
+    )
 
 
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _mode_and_path(argument: str) -> tuple[str, str]:
-    """Split an argument into mode and path; a path may have the sign itself."""
+def _name_and_path(argument: str) -> tuple[str, str, str]:
+    """Split an argument into run, mode and path; a path may have the sign itself."""
     name, equals, path = argument.partition("=")
-    if equals and set(name.split("/")) <= set(MODES):
-        return mode_name(name), "/dev/stdin" if path == "-" else path
-    return "Vanilla", "/dev/stdin" if argument == "-" else argument
+    if not equals or Path(argument).exists() or re.search(r"[\\.]", name):
+        name, path = "", argument
+    path = "/dev/stdin" if path == "-" else path
+    if name and set(name.split("/")) <= set(MODES):
+        return "", mode_name(name), path
+    if "/" in name:
+        return "", "", argument
+    return name, "", path
 
 
 def paths(files: Sequence[str]) -> list[str]:
-    """Return the paths among the arguments, without their modes."""
-    return [_mode_and_path(argument)[1] for argument in files]
+    """Return the paths among the arguments, without their names."""
+    return [_name_and_path(argument)[2] for argument in files]
 
 
-def answer_files(files: Sequence[str]) -> list[tuple[str, Path]]:
-    """Return mode and path of every file among the arguments, of a folder all its files."""
-    modes_and_paths = []
-    for argument in files:
-        mode, name = _mode_and_path(argument)
+def answer_files(files: Sequence[str]) -> list[tuple[str, str, Path]]:
+    """Return run, mode and path of every file among the arguments, of a folder all its files.
+
+    The answers of files without a name are one run.
+    """
+    arguments = [_name_and_path(argument) for argument in files]
+    unnamed = "+".join(dict.fromkeys(stem(path) for run, _, path in arguments if not run))
+    runs_modes_and_paths = []
+    for run, mode, name in arguments:
         path = Path(name)
         inside = sorted(file for file in path.rglob("*.json*") if file.is_file())
         if path.is_dir() and not inside:
             raise input_error(path, "a folder of .jsonl or .json files")
-        modes_and_paths += [(mode, file) for file in inside or [path]]
-    return modes_and_paths
-
-
-def run_name(files: Sequence[str]) -> str:
-    """Return the name of the answers of these files together."""
-    return "+".join(dict.fromkeys(map(stem, paths(files))))
+        runs_modes_and_paths += [(run or unnamed, mode, file) for file in inside or [path]]
+    return runs_modes_and_paths

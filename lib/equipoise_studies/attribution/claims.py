@@ -1,17 +1,19 @@
 """Evidence for the claims of chapter 5, with an interval over questions.
 
-All answers to a question are drawn together. Of each benchmark two invented questions are drawn
-too, one at either extreme, as in the adjusted interval of a difference of paired proportions
-(Bonett and Price 2012): where none of fifteen questions changes, a bootstrap alone would say that
-none ever does.
+All answers to a question are resampled together. Where a benchmark has few questions, two invented
+ones are added, one at either extreme, as in the adjusted interval of a difference of paired
+proportions (Bonett and Price 2012): where none of fifteen questions changes, a bootstrap alone
+would exclude that any ever does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from equipoise.answer_modes import mode_parts
 from equipoise.arrays import Floats, Integers, ratio
@@ -21,192 +23,118 @@ from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.attribution.data import EXPERIMENTS, Study, in_experiment
-from equipoise_studies.attribution.published import DIFFERENCES, numbers, tables, with_interval
+from equipoise_studies.attribution.published import (
+    DIFFERENCES,
+    numbers,
+    tables,
+    with_interval,
+)
 
+PUBLISHED = "published numbers"
+REPLICATED = ("NQ, Qwen 1.5B", "NQ-UTD, Qwen 1.5B", "NQ, Qwen 0.5B")
+"""Collections of cached answers: benchmark and model."""
 SEED = 14
 FEWEST = 10
-"""Questions below which a bootstrap says little, and none is computed."""
-UNIT = ["benchmark", "question"]
+"""Questions below which a bootstrap says little, and no figure shows an interval."""
+FEWEST_PER_SIDE = 5
+"""Citations of relevant passages, and of others, below which their confidence is not tested.
+
+Where questions are resampled it is the number of questions with such citations.
+"""
+FEW = 30
+"""Questions below which two invented ones are added."""
 CELL = ["experiment", "model", "benchmark", "retriever", "k", "relevant", "non-relevant"]
 PUBLISHED_IN = {"modes": "5.3", "mixed": "5.5", "names": "5.8"}
 """Experiments, and the tables that report their CAB."""
 
 
-# --- evidence -------------------------------------------------------------------------------------
+# --- published numbers ----------------------------------------------------------------------------
 
 
-def published(said: str, value: float) -> Evidence:
+def published(value: float) -> Evidence:
     """Evidence that follows from published numbers alone."""
-    return Evidence(said, float(value), reason="published numbers: nothing is sampled")
+    return Evidence(float(value), reason="published numbers: nothing is sampled")
 
 
-def pooled_mean(
-    table: pd.DataFrame,
-    column: str,
-    said: str,
-    *,
-    settings: Sequence[str] = (),
-    lowest: float = -100.0,
-) -> Evidence:
-    """The mean of a column of scores up to 100, by bootstrap over questions.
+def parts(values: pd.Series) -> dict[str, dict[str, Evidence]]:
+    """Evidence from published numbers, one part per row; a part has the name of its row."""
+    by_part = {}
+    for label, value in values.items():
+        name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+        by_part[name] = published(value)
+    return {PUBLISHED: by_part}
 
-    ``settings``: columns; each setting has its mean first, as in a mean of published cells. Without
-    them every row has the same weight. ``said``: what the number is. ``lowest``: the lowest value
-    that a score can have.
+
+def mean_biases(
+    biases: pd.DataFrame, keys: Sequence[str], sample: int
+) -> dict[str, dict[str, Evidence]]:
+    """Mean of published CAB over settings, one part per group of ``keys``.
+
+    ``biases``: ``gap`` and ``error`` of settings. Settings of one benchmark share their questions,
+    so their errors may all have one sign; the benchmarks are independent.
     """
-    scores = table.dropna(subset=[column])
-    if scores.empty:
-        return Evidence(said, reason="no cached answer of a model above the level of chance")
-    setting = scores.groupby(list(settings)).ngroup() if settings else 0
-    by_question = scores.assign(setting=setting).pivot_table(
-        column, UNIT, "setting", aggfunc=["sum", "count"], fill_value=0
-    )
-    sums = by_question["sum"].to_numpy(dtype=np.float64)  # shape (questions, settings)
-    counts = by_question["count"].to_numpy(dtype=np.float64)
-    estimate = _mean_of_settings(sums, counts)
-
-    # An invented question has as many rows in a setting as the others there on average.
-    benchmarks = by_question.index.get_level_values("benchmark")
-    for benchmark in benchmarks.unique():
-        asked = counts[: len(benchmarks)][benchmarks == benchmark]
-        rows = ratio(asked.sum(axis=0), (asked > 0).sum(axis=0), 0.0)
-        sums = np.vstack([sums, lowest * rows, 100 * rows])
-        counts = np.vstack([counts, rows, rows])
-
-    def mean(drawn: Integers) -> float:
-        return _mean_of_settings(sums[drawn], counts[drawn])
-
-    _, low, high = resampled(mean, len(sums), np.random.default_rng(SEED))
-    low, high = min(low, estimate), max(high, estimate)
-    return Evidence(said, estimate, low, high, n=len(by_question))
+    by_benchmark = biases.groupby([*keys, "benchmark"], sort=False)[["gap", "error"]].mean()
+    groups = by_benchmark.groupby(list(keys), sort=False)
+    squares = (by_benchmark["error"] ** 2).groupby(list(keys), sort=False).sum()
+    means = pd.DataFrame({"gap": groups["gap"].mean(), "error": np.sqrt(squares) / groups.size()})
+    return with_errors(means, sample, sample * biases["benchmark"].nunique())
 
 
-def _mean_of_settings(sums: Floats, counts: Floats) -> float:
-    """Mean of the settings' means; sums and numbers of rows have shape (questions, settings)."""
-    means = ratio(sums.sum(axis=0), counts.sum(axis=0), np.nan)
-    return float(np.nanmean(means))  # a draw may contain no question of a setting
+def with_errors(
+    table: pd.DataFrame, sample: int, n: int, tail: float = 0.025
+) -> dict[str, dict[str, Evidence]]:
+    """Evidence from the ``gap`` and ``error`` of each row of a table; ``n`` questions.
 
-
-def difference_of_means(
-    table: pd.DataFrame, column: str, first: str, said: str, *, published_mean: float | None = None
-) -> Evidence:
-    """The mean of the rows whose column ``first`` is true minus that of the others."""
-    sides = table.assign(side=np.where(table[first], "first", "other"))
-    wide = sides.pivot_table(column, UNIT, "side", aggfunc=["sum", "count"], fill_value=0)
-    sums = wide["sum"].to_numpy(dtype=np.float64)  # shape (questions, 2)
-    counts = wide["count"].to_numpy(dtype=np.float64)
-
-    def gap(drawn: Integers) -> float:
-        means = sums[drawn].sum(axis=0) / np.maximum(counts[drawn].sum(axis=0), 1)
-        return float(means[0] - means[1])
-
-    estimate, low, high = resampled(gap, len(wide), np.random.default_rng(SEED))
-    return Evidence(said, estimate, low, high, n=len(wide), printed=published_mean)
-
-
-def farther_from_zero(pairs: pd.DataFrame) -> Evidence:
-    """How much farther from zero CAB is with labels of authors than with meaningless labels.
-
-    Which of two meaningless labels takes the place of Human is arbitrary, and exchanging them
-    changes the sign of their CAB: only its distance from zero is informative. ``pairs``: CAB as
-    `with_placebo` returns it.
+    ``tail``: probability of each tail of an interval.
     """
-    columns = ["authors", "placebo"]
-    by_question = pairs.groupby(UNIT)[columns].agg(["sum", "count"])
-    sums = by_question.xs("sum", axis=1, level=1).to_numpy(dtype=np.float64)
-    counts = by_question.xs("count", axis=1, level=1).to_numpy(dtype=np.float64)[:, :1]
-    authors, placebo = sums.sum(axis=0) / counts.sum()
-
-    # In the two invented questions each kind of labels is at either extreme once.
-    rows = counts.mean()
-    sums = np.vstack([sums, [100 * rows, -100 * rows], [-100 * rows, 100 * rows]])
-    counts = np.vstack([counts, [rows], [rows]])
-
-    def excess(drawn: Integers) -> float:
-        distances = np.abs(sums[drawn].sum(axis=0) / counts[drawn].sum())
-        return float(distances[0] - distances[1])
-
-    _, low, high = resampled(excess, len(sums), np.random.default_rng(SEED))
-    estimate = float(abs(authors) - abs(placebo))
-    said = (
-        "distance of CAB from zero, labels of authors minus meaningless labels "
-        f"(|{authors:.1f}| minus |{placebo:.1f}|), in points"
-    )
-    return Evidence(said, estimate, min(low, estimate), max(high, estimate), n=len(by_question))
+    table = with_interval(table, sample, tail)
+    by_part = {}
+    for label, gap, low, high in table[["gap", "low", "high"]].itertuples(name=None):
+        name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+        by_part[name] = Evidence(gap, low, high, n=n)
+    return {PUBLISHED: by_part}
 
 
-def least_mean_bias(biases: pd.DataFrame, sample: int, said: str) -> Evidence:
-    """The least mean bias of a model in precision or recall, over its settings.
-
-    ``biases``: ``gap`` and ``error`` of published settings. Settings of one benchmark share their
-    questions, so their errors may all have one sign; the benchmarks are independent.
-    """
-    keys = ["model", "score"]
-    by_benchmark = biases.groupby([*keys, "benchmark"])[["gap", "error"]].mean()
-    groups = by_benchmark.groupby(keys)
-    errors = np.sqrt((by_benchmark["error"] ** 2).groupby(keys).sum()) / groups.size()
-    means = pd.DataFrame({"gap": groups["gap"].mean(), "error": errors})
-    model, score = means["gap"].idxmin()
-    gap, low, high = with_interval(means, sample)[["gap", "low", "high"]].min()
-    said = f"{said}, least mean of a model: {score} of {model}, in points"
-    return Evidence(said, gap, low, high, n=sample * biases["benchmark"].nunique())
+def over_models(values: pd.Series) -> Evidence:
+    """The mean of one value per model, with a t interval over the models."""
+    half_width = stats.t.isf(0.025, len(values) - 1) * values.sem()
+    mean = float(values.mean())
+    return Evidence(mean, mean - half_width, mean + half_width, n=len(values))
 
 
-def least_shift(shifts: pd.DataFrame, sample: int) -> Evidence:
-    """How far labels shift a model's recall in the setting with the largest shift; least model.
+def largest_shifts(shifts: pd.DataFrame, sample: int) -> dict[str, dict[str, Evidence]]:
+    """How far labels shift each model's recall in the setting with the largest shift.
 
     Random variation has no direction: it makes a CAS, but no shift of the mean. Of several settings
     one shifts most by chance, so each interval has Bonferroni's level. ``shifts``: ``gap`` and
     ``error`` of each setting.
     """
     shifts = shifts.assign(gap=shifts["gap"].abs())
-    by_model = shifts.groupby("model")["gap"]
-    largest = shifts.loc[by_model.idxmax()]
-    largest = with_interval(largest, sample, tail=0.025 / by_model.size().max())
-    least = largest.loc[largest["low"].idxmin()]
-    said = f"shift of recall by labels, largest of the settings of {least['model']}, in points"
-    return Evidence(said, least["gap"], least["low"], least["high"], n=sample)
+    by_model = shifts.groupby("model", sort=False)["gap"]
+    largest = shifts.loc[by_model.idxmax()].set_index("model")
+    return with_errors(largest, sample, sample, tail=0.025 / by_model.size().max())
 
 
-def missed_recall(one_form: pd.DataFrame, all_forms: pd.DataFrame) -> Evidence:
-    """Recall that is missed where only [1] is read, mean of the models.
-
-    Further citations can only raise recall, so what as many random citations would add is
-    subtracted. Takes answers of `data.large_model_answers` in two readings.
-    """
-    further = all_forms["cited"] - one_form["cited"]
-    others = all_forms["passages"] - one_form["cited"]
-    at_random = (100 - one_form["recall"]) * further / others.clip(lower=1)
-    missed = all_forms.assign(missed=all_forms["recall"] - one_form["recall"] - at_random)
-    said = (
-        "recall by all forms of citation minus that by [1] alone, and minus what as many random "
-        "citations would add, mean of the models, in points"
-    )
-    return pooled_mean(missed, "missed", said, settings=["model"])
-
-
-def least_margin(
+def margins_over(
     table: pd.DataFrame,
     index: Sequence[str],
     lowest: str,
     columns: str = "model",
     scores: Sequence[str] = tuple(DIFFERENCES),
-) -> Evidence:
-    """The least difference between the published scores of the others and those of ``lowest``."""
+) -> dict[str, dict[str, Evidence]]:
+    """Differences between the published scores of the others and those of ``lowest``."""
     wide = numbers(table, scores).pivot_table(index=list(index), columns=columns, values=[*scores])
-    margins = []
+    margins = {}
     for score in scores:
-        others = wide[score].drop(columns=lowest)
-        margins.append(others.sub(wide[score, lowest], axis=0).to_numpy().ravel())
-    gaps = np.concatenate(margins)
-    said = f"smallest of {gaps.size} differences from {lowest} ({(gaps > 0).sum()} are above zero)"
-    return published(said, gaps.min())
+        for name in wide[score].columns.drop(lowest):
+            margins[score.removeprefix("Δ"), name] = wide[score, name] - wide[score, lowest]
+    return parts(pd.concat(margins))
 
 
-def scored_otherwise(
+def scored_as_stated(
     artefact: str, key: str, right: Collection[str], cites_wrongly: Collection[str]
-) -> Evidence:
-    """How many published answers are scored otherwise than the text states.
+) -> dict[str, dict[str, Evidence]]:
+    """Whether the published answers are scored as the text states, 1 or 0.
 
     ``key``: the column that names an answer. ``right``, ``cites_wrongly``: the answers of which the
     text says so.
@@ -219,11 +147,151 @@ def scored_otherwise(
 
     # An answer that is right contains the gold answer and cites the relevant passage.
     is_right = scored.index.isin(right)
-    otherwise = (scored["recall"] != is_right) | (scored["exact_match"] != is_right)
+    agrees = (scored["recall"] == is_right) & (scored["exact_match"] == is_right)
     has_wrong_citation = scored["cited"] > scored["cited_relevant"]
-    otherwise |= has_wrong_citation != scored.index.isin(cites_wrongly)
-    precision = ", ".join(f"{name} {value:.2f}" for name, value in scored["precision"].items())
-    return published(f"answers scored otherwise (precision: {precision})", otherwise.sum())
+    agrees &= has_wrong_citation == scored.index.isin(cites_wrongly)
+    return parts(agrees.astype(float))
+
+
+def as_words(evidence: Evidence) -> str:
+    """Write an estimate in points with its interval, or why there is none."""
+    if evidence.low is None:
+        return evidence.reason
+    numbers = (evidence.estimate, evidence.low, evidence.high)
+    estimate, low, high = (f"{value:+.1f}".replace("-", "−") for value in numbers)
+    return f"{estimate} [{low}, {high}]"
+
+
+# --- intervals over questions ---------------------------------------------------------------------
+
+
+def on_collections(
+    table: pd.DataFrame, names: Sequence[str], compute: Callable[[pd.DataFrame], Evidence]
+) -> dict[str, Evidence]:
+    """Evidence on each collection of cached answers, from its rows of a table."""
+    evidence = {}
+    for name in names:
+        rows = table[table["collection"] == name]
+        missing = Evidence(reason="there is no cached answer")
+        evidence[name] = missing if rows.empty else compute(rows)
+    return evidence
+
+
+def pooled_mean(
+    table: pd.DataFrame, column: str, *, settings: Sequence[str] = (), lowest: float = -100.0
+) -> Evidence:
+    """The mean of a column of scores up to 100, by bootstrap over questions.
+
+    ``settings``: columns; each setting has its mean first, as in a mean of published cells. Without
+    them every row has the same weight. ``lowest``: the lowest value that a score can have.
+    """
+    scores = table.dropna(subset=[column])
+    setting = scores.groupby(list(settings)).ngroup() if settings else 0
+    sums, counts = _by_question(scores.assign(setting=setting), column, "setting")
+    n, estimate = len(sums), _mean_of_settings(sums, counts)
+    sums, counts = _with_invented(sums, counts, [lowest, 100.0])
+
+    def mean(drawn: Integers) -> float:
+        return _mean_of_settings(sums[drawn], counts[drawn])
+
+    _, low, high = resampled(mean, len(sums), np.random.default_rng(SEED))
+    return Evidence(estimate, min(low, estimate), max(high, estimate), n=n)
+
+
+def _by_question(table: pd.DataFrame, column: str, over: str) -> tuple[Floats, Floats]:
+    """Sums and numbers of rows, both shaped (questions, values of ``over``)."""
+    wide = table.pivot_table(column, "question", over, aggfunc=["sum", "count"], fill_value=0)
+    return wide["sum"].to_numpy(dtype=np.float64), wide["count"].to_numpy(dtype=np.float64)
+
+
+def _with_invented(sums: Floats, counts: Floats, extremes: Sequence[Any]) -> tuple[Floats, Floats]:
+    """Add a question at each extreme where questions are few; shapes (questions, settings)."""
+    if len(sums) >= FEW:
+        return sums, counts
+    # An invented question has as many rows in a setting as the others there on average.
+    rows = ratio(counts.sum(axis=0), (counts > 0).sum(axis=0), 0.0)
+    invented = [np.multiply(extreme, rows) for extreme in extremes]
+    return np.vstack([sums, *invented]), np.vstack([counts, *([rows] * len(extremes))])
+
+
+def _mean_of_settings(sums: Floats, counts: Floats) -> float:
+    """Mean of the settings' means; sums and numbers of rows have shape (questions, settings)."""
+    means = ratio(sums.sum(axis=0), counts.sum(axis=0), np.nan)
+    return float(np.nanmean(means))  # a sample may contain no question of a setting
+
+
+def difference_of_means(
+    table: pd.DataFrame, column: str, first: str, *, published_mean: float | None = None
+) -> Evidence:
+    """The mean of the rows whose column ``first`` is true minus the mean of the others."""
+    sides = table.assign(side=np.where(table[first], 0, 1))
+    sums, counts = _by_question(sides, column, "side")
+
+    def gap(drawn: Integers) -> float:
+        means = ratio(sums[drawn].sum(axis=0), counts[drawn].sum(axis=0), np.nan)
+        return float(means[0] - means[1])  # NaN where a sample has no row of one side
+
+    estimate, low, high = resampled(gap, len(sums), np.random.default_rng(SEED))
+    return Evidence(estimate, low, high, n=len(sums), published=published_mean)
+
+
+def confidence_gap(citations: pd.DataFrame, published_mean: float) -> Evidence:
+    """Mean probability of relevant citations minus that of others, in points.
+
+    ``citations``: with ``relevant`` and ``probability``.
+    """
+    questions = citations.groupby("relevant")["question"].nunique().reindex([True, False])
+    if questions.fillna(0).min() < FEWEST_PER_SIDE:
+        return Evidence(reason=f"fewer than {FEWEST_PER_SIDE} questions have citations of one kind")
+    points = citations.assign(points=100 * citations["probability"])
+    return difference_of_means(points, "points", "relevant", published_mean=published_mean)
+
+
+def above_chance(scored: pd.DataFrame, settings: Sequence[str] = ()) -> Evidence:
+    """By how many points recall exceeds the recall of as many random citations.
+
+    ``scored`` has ``recall`` from 0 to 1, ``cited`` and the number ``k`` of passages.
+    """
+    above = 100 * (scored["recall"] - scored["cited"] / scored["k"])
+    return pooled_mean(scored.assign(above=above), "above", settings=settings)
+
+
+def farther_from_zero(pairs: pd.DataFrame) -> Evidence:
+    """How much farther from zero CAB is with labels of authors than with meaningless labels.
+
+    Which of two meaningless labels takes the place of Human is arbitrary, and exchanging them
+    changes the sign of their CAB: only its distance from zero is informative. ``pairs``: CAB as
+    `with_placebo` returns it.
+    """
+    long = pairs.melt(["question"], ["authors", "placebo"], "labels", "value")
+    sums, counts = _by_question(long, "value", "labels")
+
+    def excess(sums: Floats, counts: Floats) -> float:
+        authors, placebo = np.abs(sums.sum(axis=0) / counts.sum(axis=0))
+        return float(authors - placebo)
+
+    n, estimate = len(sums), excess(sums, counts)
+    # In the two invented questions each kind of labels is at the extreme once, the other at zero.
+    sums, counts = _with_invented(sums, counts, [[100, 0], [0, 100]])
+
+    def resample(drawn: Integers) -> float:
+        return excess(sums[drawn], counts[drawn])
+
+    _, low, high = resampled(resample, len(sums), np.random.default_rng(SEED))
+    return Evidence(estimate, min(low, estimate), max(high, estimate), n=n)
+
+
+def missed_recall(one_form: pd.DataFrame, all_forms: pd.DataFrame) -> Evidence:
+    """Recall that is missed where only [1] is read, mean of the models.
+
+    Further citations can only raise recall, so what as many random citations would add is
+    subtracted. Takes answers of `data.large_model_answers` in two readings.
+    """
+    further = all_forms["cited"] - one_form["cited"]
+    others = all_forms["passages"] - one_form["cited"]
+    at_random = (100 - one_form["recall"]) * further / others.clip(lower=1)
+    missed = all_forms.assign(missed=all_forms["recall"] - one_form["recall"] - at_random)
+    return pooled_mean(missed, "missed", settings=["model"])
 
 
 # --- changes, question by question ----------------------------------------------------------------
@@ -243,10 +311,10 @@ def changes(scored: pd.DataFrame) -> pd.DataFrame:
     groups |= {"retrievers": ("names", "retrievers"), "documents": ("names", "documents")}
     for name in sorted(set().union(*scored["experiments"]) - set(EXPERIMENTS)):
         groups[name] = (name,)
-    parts = [
+    tables_of = [
         in_experiment(scored, *group).assign(experiment=name) for name, group in groups.items()
     ]
-    table = pd.concat(parts, ignore_index=True).drop(columns="relevant")
+    table = pd.concat(tables_of, ignore_index=True).drop(columns="relevant")
     table = table.rename(
         columns={"relevant_author": "relevant", "nonrelevant_author": "non-relevant"}
     )
@@ -257,9 +325,9 @@ def changes(scored: pd.DataFrame) -> pd.DataFrame:
     labelled_human = (table["relevant"] == "Human") == (mode == "Informed")
     table["label"] = np.select([mode == "Vanilla", labelled_human], ["none", "Human"], "LLM")
 
-    keys = [*CELL, "weights", "score", "question"]
+    keys = [*CELL, "collection", "score", "question"]
     scores = table.melt(
-        [*CELL, "weights", "question", "label"], ["precision", "recall"], "score", "value"
+        [*CELL, "collection", "question", "label"], ["precision", "recall"], "score", "value"
     )
     wide = scores.pivot_table(index=keys, columns="label", values="value") * 100
     wide = wide.reindex(columns=["Human", "LLM", "none"]).dropna(subset=["Human", "LLM"])
@@ -270,31 +338,19 @@ def changes(scored: pd.DataFrame) -> pd.DataFrame:
     by_truth = moved["Human"].where(wide["relevant"] == "Human", moved["LLM"])
     wide["CAS"] = moved.mean(axis=1, skipna=False).where(one_author, by_truth)
 
-    # Records of one model have the same weights, and differ in the name of the model.
+    # Records of one model are one collection, and differ in the name of the model.
     wide["questions"] = wide.groupby([*CELL, "score"])["question"].transform("nunique")
     ordered = wide.sort_values("questions", ascending=False, kind="stable")
-    cell = [name for name in CELL if name != "model"] + ["weights"]
+    cell = [name for name in CELL if name != "model"] + ["collection"]
     largest = ordered.groupby(cell)["model"].transform("first")
     return ordered[ordered["model"] == largest].sort_index()
 
 
-def above_chance(scored: pd.DataFrame) -> dict[str, Evidence]:
-    """By how many points each model's recall exceeds that of as many random citations."""
-    margin = scored.assign(above=100 * (scored["recall"] - scored["cited"] / scored["k"]))
-    margins = {}
-    for model, answers in margin.groupby("model", sort=False):
-        said = f"recall of {model} above that of random citations, in points"
-        margins[str(model)] = pooled_mean(answers, "above", said)
-    return margins
-
-
 def over_settings(differences: pd.DataFrame, quantity: str, experiment: str) -> Evidence:
     """CAS or CAB over all settings of an experiment, from the table of `changes`."""
-    rows = differences[differences["experiment"] == experiment].dropna(subset=[quantity])
-    settings = rows.groupby(CELL).ngroups
-    said = f"mean {quantity} of recall and precision, mean of {settings} settings, in points"
+    rows = differences[differences["experiment"] == experiment]
     lowest = -100.0 if quantity == "CAB" else 0.0
-    return pooled_mean(rows, quantity, said, settings=CELL, lowest=lowest)
+    return pooled_mean(rows, quantity, settings=CELL, lowest=lowest)
 
 
 def published_cab(differences: pd.DataFrame, experiment: str, study: Study) -> float | None:
@@ -305,18 +361,17 @@ def published_cab(differences: pd.DataFrame, experiment: str, study: Study) -> f
     if experiment not in PUBLISHED_IN:
         return None
     rows = differences[differences["experiment"] == experiment]
-    names = {name: benchmark.stands_for for name, benchmark in study.benchmarks.items()}
-    settings = rows.assign(benchmark=rows["benchmark"].map(names))
+    settings = rows.assign(benchmark=rows["benchmark"].map(study.benchmarks_of_the_thesis()))
     table = numbers(tables(PUBLISHED_IN[experiment]), DIFFERENCES)
     shared = [key for key in ("benchmark", "relevant", "non-relevant") if key in table]
     cells = table.merge(settings[shared].drop_duplicates())[DIFFERENCES].to_numpy()
     return float(cells.mean()) if cells.size else None
 
 
-def overview(differences: pd.DataFrame, study: Study, pool: Collection[str]) -> pd.DataFrame:
+def overview(differences: pd.DataFrame, study: Study, voting: Collection[str]) -> pd.DataFrame:
     """CAB of every experiment, model and benchmark, with mean and range of the published CAB.
 
-    ``differences``: the table of `changes`. ``pool``: models above the level of chance.
+    ``differences``: the table of `changes`. ``voting``: collections whose control is supported.
     """
     kinds = {
         "modes": "Human / LLM, true authors",
@@ -334,7 +389,7 @@ def overview(differences: pd.DataFrame, study: Study, pool: Collection[str]) -> 
         experiment_rows = differences[differences["experiment"] == experiment]
         for (model, benchmark), part in experiment_rows.groupby(["model", "benchmark"], sort=False):
             cab = over_settings(part, "CAB", experiment)
-            at_chance = "" if model in pool else " (chance level)"
+            at_chance = "" if part["collection"].iloc[0] in voting else " (chance level)"
             rows.append(
                 {
                     "group": kind,
@@ -344,9 +399,9 @@ def overview(differences: pd.DataFrame, study: Study, pool: Collection[str]) -> 
                     "value": cab.estimate,
                     "low": cab.low,
                     "high": cab.high,
-                    "printed mean": published_cab(part, experiment, study),
-                    "printed low": cells.min(),
-                    "printed high": cells.max(),
+                    "published mean": published_cab(part, experiment, study),
+                    "published low": cells.min(),
+                    "published high": cells.max(),
                 }
             )
     return pd.DataFrame(rows)
@@ -371,30 +426,40 @@ def over_passages(differences: pd.DataFrame) -> pd.DataFrame:
 def with_placebo(differences: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """CAB or CAS of the same questions with the labels Human and LLM, and with meaningless labels.
 
-    The two are the columns ``authors`` and ``placebo``.
+    The two are the columns ``authors`` and ``placebo``, their difference is ``gap``.
     """
-    keys = [name for name in CELL if name != "experiment"] + ["score", "question"]
+    keys = [name for name in CELL if name != "experiment"] + ["collection", "score", "question"]
     rows = differences[differences["experiment"].isin(["mixed", "placebo"])]
     wide = rows.pivot_table(index=keys, columns="experiment", values=quantity)
     wide = wide.reindex(columns=["mixed", "placebo"]).dropna()
-    return wide.reset_index().rename(columns={"mixed": "authors"})
+    wide = wide.reset_index().rename(columns={"mixed": "authors"})
+    return wide.assign(gap=wide["authors"] - wide["placebo"])
+
+
+# --- large models ---------------------------------------------------------------------------------
+
+
+def change_with_passages(large: pd.DataFrame, score: str) -> Evidence:
+    """A score with 30 passages minus that with 10, mean of the models.
+
+    Each question has its mean in a model first; only questions with both are compared.
+    """
+    keys = ["model", "question"]
+    wide = large.pivot_table(score, keys, "passages").dropna(subset=[10, 30])
+    change = (wide[30] - wide[10]).rename("change").reset_index()
+    return pooled_mean(change, "change", settings=["model"])
 
 
 def scores_by(table: pd.DataFrame, over: str, level: float, resamples: int) -> pd.DataFrame:
     """Mean scores of large models by a column, with intervals over questions.
 
-    Precision and recall are of the answers that cite, correctness is of all. Each question has its
-    mean first. Fewer than `FEWEST` questions have no interval.
+    Each question has its mean first. Fewer than `FEWEST` questions have no interval.
     """
     rows = []
     means_of_questions = []
-    for score, name in {
-        "precision": "Precision",
-        "recall": "Recall",
-        "correct": "Correctness",
-    }.items():
-        answers = table if score == "correct" else table[table["cites"] > 0]
-        by_question = answers.groupby(["model", over, "question"], sort=False)[score].mean()
+    names = {"precision": "Precision", "recall": "Recall", "correct": "Correctness"}
+    for score, name in names.items():
+        by_question = table.groupby(["model", over, "question"], sort=False)[score].mean()
         for group, means in by_question.groupby(["model", over], sort=False):
             rows.append([*group, name, len(means), means.mean()])
             enough = len(means) >= FEWEST

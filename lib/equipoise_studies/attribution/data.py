@@ -173,6 +173,10 @@ class Study(Settings):
         names = [name for name, it in self.benchmarks.items() if it.stands_for == benchmark]
         return table[table["benchmark"].isin(names)]
 
+    def benchmarks_of_the_thesis(self) -> dict[str, str]:
+        """The benchmark of the thesis that each benchmark stands for."""
+        return {name: benchmark.stands_for for name, benchmark in self.benchmarks.items()}
+
     def about(self, benchmark: str = "") -> str:
         """The data of a benchmark of the thesis, or of all, and the models that answered."""
         data = [it.about for it in self.benchmarks.values() if benchmark in ("", it.stands_for)]
@@ -292,18 +296,21 @@ def read_settings(path: Path) -> dict[str, Any]:
 def cached_answers(study: Study) -> pd.DataFrame:
     """All cached answers of a study, in the form of `equipoise.loaders.answers`.
 
-    Further columns: ``model``, ``weights``, and ``experiments``, the names of the experiments that
-    have the answer's setting.
+    Further columns: ``model``; ``collection``, the benchmark and the first record with the same
+    weights; and ``experiments``, the names of the experiments that have the answer's setting.
     """
     tables = []
+    first_record: dict[tuple[str, ...], str] = {}
     for record, name in study.names().items():
         path = study.outputs / f"{record}.jsonl"
         if not path.is_file():
             script = "data/outputs/attribution/record.py"
             raise FileNotFoundError(f"{path}: cached answers not found; {script} records them")
-        weights = " ".join(read_settings(path)["models"])
+        weights = tuple(read_settings(path)["models"])
         answers = read_answers(project.noted(path))
-        tables.append(answers.assign(model=name, weights=weights))
+        first_name = first_record.setdefault(weights, name)
+        collection = answers["benchmark"] + ", " + first_name
+        tables.append(answers.assign(model=name, collection=collection))
     answers = pd.concat(tables, ignore_index=True)
 
     names = set(EXPERIMENTS)
@@ -444,8 +451,8 @@ READINGS = {
 def large_model_answers(study: Study, reading: str = "all forms") -> pd.DataFrame:
     """Public answers of large models with precision, recall and correctness, in points.
 
-    ``cites``: 100 where an answer cites a passage that it was shown. Precision is 0 where it does
-    not, as in the thesis.
+    ``cites``: 100 where an answer cites a passage that it was shown. Precision and recall are 0
+    where it does not, as in the thesis.
     """
     answers = pd.read_parquet(project.noted(study.derived / "large_models.parquet"))
     cited = []
@@ -454,19 +461,34 @@ def large_model_answers(study: Study, reading: str = "all forms") -> pd.DataFram
         numbers = set(" ".join(texts).split())
         cited.append(len(numbers))
         hits.append(100.0 * (str(place) in numbers))
-    answers = answers.assign(benchmark="NQ", cited=cited, recall=hits)
+    answers = answers.assign(cited=cited, recall=hits)
     answers["cites"] = 100.0 * (answers["cited"] > 0)
     answers["precision"] = answers["recall"] / answers["cited"].clip(lower=1)
     answers["correct"] = 100.0 * answers["correct"]
     return answers
 
 
+READS_FIRST = {
+    "Bing Chat": True,
+    "GPT-4 on web search": True,
+    "GPT-4 on Sphere": True,
+    "GPT-4, then web search": False,
+    "GPT-4, then Sphere": False,
+}
+"""Whether a system reads sources before it answers, or searches for them afterwards."""
+
+
 def judged_claims(study: Study) -> pd.DataFrame:
-    """Claims that experts judged: ``full`` support, and ``right``, in points."""
+    """Claims of which experts judged the support: ``full`` support, and ``right``, in points.
+
+    Claims that they marked N/A are left out. ``reads_first``: whether the system reads sources
+    before it answers, missing where that is unknown.
+    """
     path = project.noted(study.derived / "support.csv")
     claims = pd.read_csv(path, keep_default_na=False)
+    claims = claims[claims["support"] != "N/A"].reset_index(drop=True)
     return claims.assign(
-        benchmark="ExpertQA",
+        reads_first=claims["system"].map(READS_FIRST),
         full=100.0 * (claims["support"] == "Complete"),
         right=100.0 * (claims["truth"] == "Definitely correct"),
     )

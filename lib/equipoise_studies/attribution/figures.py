@@ -58,8 +58,9 @@ def modes(documents: pd.DataFrame) -> Figure:
 def biases(table: pd.DataFrame, label: str) -> Figure:
     """Draw values with their intervals below each other, by group, and a line at zero.
 
-    ``table`` (columns name, value, low, high, group, printed low, printed mean, printed high): from
-    top to bottom; the name of a group stands above its rows, and the printed range behind each.
+    ``table`` (columns name, value, low, high, group, published low, published mean, published
+    high): from top to bottom; the name of a group is above its rows, the published range under
+    each.
     ``label``: of the x axis.
     """
     n_groups = table["group"].nunique()
@@ -76,14 +77,14 @@ def biases(table: pd.DataFrame, label: str) -> Figure:
     by_group = table.groupby("group", sort=False).ngroup().sort_values(kind="stable").index
     table = table.loc[by_group]
     at = np.array(places)
-    columns = ["printed low", "printed mean", "printed high"]
+    columns = ["published low", "published mean", "published high"]
     low, mean, high = table[columns].to_numpy(dtype=np.float64).T
     ax.axvline(0, color="#444444", lw=1)
     ax.barh(at, high - low, 0.8, low, color="#dddddd")
     ax.scatter(mean, at, marker="|", s=120, color="#444444")
-    printed = np.flatnonzero(~np.isnan(high))
-    if printed.size:  # labelled once, where it first appears
-        first = printed[0]
+    published = np.flatnonzero(~np.isnan(high))
+    if published.size:  # labelled once, where it first appears
+        first = published[0]
         note(ax, "published", (high[first], at[first]), (3, 0), va="center", fontsize=9)
     lengths = np.abs(table[["low", "high"]].to_numpy().T - table["value"].to_numpy())
     ax.errorbar(table["value"], at, xerr=lengths, linestyle="none", capsize=3, **look(0))
@@ -131,7 +132,7 @@ def bars(table: pd.DataFrame, label: str) -> Figure:
     places = -np.arange(len(table), dtype=np.float64)
     for source in table["source"].drop_duplicates():
         source_rows = (table["source"] == source).to_numpy()
-        is_published = source == "printed"
+        is_published = source == "published"
         colour = GREY if is_published else COLOURS[0]
         label_of_bars = "published" if is_published else "in this replication"
         ax.barh(

@@ -97,7 +97,8 @@ class Passage(NamedTuple):
 class Prompts(Settings):
     """The wording of the prompts.
 
-    ``question`` contains ``{documents}`` and ``{question}``, ``paraphrase`` contains ``{passage}``.
+    ``question`` contains ``{documents}`` and ``{question}``, ``paraphrase`` contains ``{passage}``,
+    ``document`` contains ``{number}`` and ``{text}``, and ``document_labelled`` ``{label}`` too.
     ``examples``: worked ones, each a question, its passages with the group of their author, 0 or 1,
     and the answer.
     """
@@ -107,21 +108,20 @@ class Prompts(Settings):
     question: str
     paraphrase: str
     names: str
+    document: str = "Document [{number}] ({text})"
+    document_labelled: str = "Document [{number}] ({text}) (written by [{label}])"
     examples: tuple[dict[str, Any], ...] = ()
     one_message: bool = False
 
     def asked(self, question: str, passages: Sequence[Passage]) -> dict[str, str]:
         """The message with a question and its passages, which are numbered from 1."""
         lines = []
-        for number, passage in enumerate(passages, start=1):
-            line = f"Document [{number}] ({' '.join(passage.text.split())})"
-            lines.append(
-                line if passage.label is None else f"{line} (written by [{passage.label}])"
-            )
-        texts = {"{documents}": "\n".join(lines), "{question}": " ".join(question.split())}
-        # In one pass, since a passage may itself contain the word {question}.
-        placeholder = re.compile(r"\{documents\}|\{question\}")
-        content = placeholder.sub(lambda match: texts[match[0]], self.question)
+        for number, (text, label) in enumerate(passages, start=1):
+            form = self.document if label is None else self.document_labelled
+            words = " ".join(text.split())
+            lines.append(_filled(form, number=str(number), text=words, label=label or ""))
+        documents, asked = "\n".join(lines), " ".join(question.split())
+        content = _filled(self.question, documents=documents, question=asked)
         return {"role": "user", "content": content}
 
     def answer(
@@ -155,8 +155,13 @@ class Prompts(Settings):
 
     def rewriting(self, passage: str) -> Messages:
         """The message that asks for a paraphrase of a passage (thesis, Figure 5.6)."""
-        text = " ".join(passage.split())
-        return [{"role": "user", "content": self.paraphrase.replace("{passage}", text)}]
+        text = _filled(self.paraphrase, passage=" ".join(passage.split()))
+        return [{"role": "user", "content": text}]
+
+
+def _filled(form: str, **texts: str) -> str:
+    """Fill the placeholders of a form in one pass, since a text may contain one itself."""
+    return re.sub(r"\{(\w+)\}", lambda match: texts[match[1]], form)
 
 
 def read_prompts(study: Study) -> Prompts:

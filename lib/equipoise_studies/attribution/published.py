@@ -1,13 +1,13 @@
-"""The published tables of chapter 5 as numbers, and the errors that published means allow.
+"""The published tables of chapter 5 as numbers, and the errors that they allow.
 
-Only means are published. But squared differences of scores from 0 to 1 have bounds, and so has the
-standard error of each mean difference: what differs from zero with the largest possible error
-differs from zero with any.
+Only means are published, but the standard error of each mean difference has bounds. Squared
+differences of scores from 0 to 1 have a maximum, and a mark of significance says that the
+difference is more than 1.96 standard errors from zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,8 @@ from equipoise_compendium.printed import printed_table
 SETTING = ["benchmark", "model", "relevant", "non-relevant"]
 SCORES = ["Precision", "Recall"]
 DIFFERENCES = ["ΔPrecision", "ΔRecall"]
-ROUNDING = 0.1
-"""Points by which a difference of two published means may be off: half a unit of each."""
+ROUNDING = 0.05
+"""Half a unit of the last published digit, in points."""
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -37,6 +37,18 @@ def tables(*table_numbers: str) -> pd.DataFrame:
     """Published tables of chapter 5 below each other, as text; ``table_numbers``: such as 5.1."""
     parts = [printed_table(f"thesis/table-{number}") for number in table_numbers]
     return pd.concat(parts, ignore_index=True)
+
+
+def by_score(table: pd.DataFrame) -> pd.DataFrame:
+    """Published CAS or CAB, one row per setting and ``score``.
+
+    ``published`` is the cell as text, ``gap`` its number; ``marked``: as significant.
+    """
+    keys = [name for name in table.columns if name not in DIFFERENCES]
+    cells = table.melt(keys, DIFFERENCES, "score", "published")
+    cells["score"] = cells["score"].str.removeprefix("Δ")
+    cells["marked"] = cells["published"].str.endswith("†")
+    return cells.assign(gap=cells["published"].str.rstrip("†").astype(float))
 
 
 def quality(*table_numbers: str) -> pd.DataFrame:
@@ -75,7 +87,7 @@ def towards_people(gaps: pd.DataFrame) -> pd.DataFrame:
     return gaps.mul(sign, axis=0)
 
 
-# --- differences of published means, with the largest error ---------------------------------------
+# --- published differences, with the largest error ------------------------------------------------
 
 
 def differences(mode: str, against: str, sample: int) -> pd.DataFrame:
@@ -91,30 +103,52 @@ def differences(mode: str, against: str, sample: int) -> pd.DataFrame:
         means = pd.DataFrame({"a": a[score], "b": b[score]}).dropna()
         gap = means["a"] - means["b"]
         total = means["a"] + means["b"]
-        error = np.sqrt((np.minimum(total, 2 - total) - gap**2) / (sample - 1))
+        most = np.minimum(total, 2 - total) + 2 * ROUNDING / 100
+        error = np.sqrt((most - gap**2) / (sample - 1))
         parts.append(pd.DataFrame({"score": score, "gap": 100 * gap, "error": 100 * error}))
     return pd.concat(parts).reset_index()
 
 
-def biases(mode: str, against: str, sample: int) -> pd.DataFrame:
-    """`differences` with the sign of CAB."""
-    table = differences(mode, against, sample)
-    return table.assign(gap=table["gap"].where(table["relevant"] == "Human", -table["gap"]))
+def biases(table: pd.DataFrame, sample: int, modes: tuple[str, str] | None = None) -> pd.DataFrame:
+    """Published CAB by setting and score, with the largest standard error that it can have.
 
-
-def biases_without_means(table: pd.DataFrame, sample: int) -> pd.DataFrame:
-    """Published CAB of a table that gives no means, as `differences`: E[d²] is at most 1."""
-    keys = [name for name in ("benchmark", "model", "relevant", "retriever") if name in table]
-    table = numbers(table, DIFFERENCES).melt(keys, DIFFERENCES, "score", "gap")
-    table["score"] = table["score"].str.removeprefix("Δ")
-    table["error"] = 100 * np.sqrt((1 - (table["gap"] / 100) ** 2) / (sample - 1))
-    return table
+    ``modes``: those that it compares, where the thesis publishes their means. Returns the columns
+    of `by_score` with ``error``.
+    """
+    cells = by_score(table)
+    bounds = [100 * np.sqrt((1 - (cells["gap"] / 100) ** 2) / (sample - 1))]  # E[d²] is at most 1
+    if modes:
+        of_means = differences(*modes, sample=sample)[[*SETTING, "score", "error"]]
+        bounds.append(cells[[*SETTING, "score"]].merge(of_means, how="left")["error"])
+    # A mark is a two-sided t-test at 0.05 of the difference before it was rounded.
+    critical = stats.t.isf(0.025, sample - 1)
+    by_mark = (cells["gap"].abs() + ROUNDING) / critical
+    bounds.append(by_mark.where(cells["marked"]))
+    return cells.assign(error=pd.concat(bounds, axis=1).min(axis=1))
 
 
 def with_interval(table: pd.DataFrame, sample: int, tail: float = 0.025) -> pd.DataFrame:
     """``low`` and ``high`` of each ``gap`` with its ``error``, widened by the rounding."""
     reach = stats.t.isf(tail, sample - 1) * table["error"] + ROUNDING
     return table.assign(low=table["gap"] - reach, high=table["gap"] + reach)
+
+
+def next_to(
+    ours: pd.DataFrame,
+    table: pd.DataFrame,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    benchmarks: Mapping[str, str],
+) -> pd.DataFrame:
+    """Add the published values of all models in the same setting, as text.
+
+    ``table``: published, with ``model``. ``benchmarks``: of the thesis, by our benchmark.
+    """
+    texts = table.assign(**{column: table["model"] + " " + table[column] for column in columns})
+    joined = texts.groupby(list(keys), sort=False)[list(columns)].agg("; ".join)
+    at = ours.assign(benchmark=ours["benchmark"].map(benchmarks))[list(keys)]
+    found = at.merge(joined.add_prefix("published ").reset_index(), how="left")
+    return ours.assign(**{name: found[name].to_numpy() for name in found.columns.drop(list(keys))})
 
 
 # --- what a number of questions can show ----------------------------------------------------------
@@ -144,7 +178,7 @@ def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
                 "least CAB (permutation)": 100 * permutation[0] / n if permutation.size else np.nan,
                 "reach at the lowest CAS": 100 * t * np.sqrt(cas.min() / (n - 1)),
                 "reach at the highest CAS": 100 * t * np.sqrt(cas.max() / (n - 1)),
-                "printed CAB found, percent of runs": 100 * np.mean(power(n, cas, cab, alpha)),
+                "published CAB found, percent of runs": 100 * np.mean(power(n, cas, cab, alpha)),
             }
         )
     return pd.DataFrame(rows)

@@ -1,0 +1,188 @@
+r"""Exposure over relevance: which groups a ranking is unfair to.
+
+A ranking gives a document at rank r the exposure 1 / log2(r + 1). A ranker that treats all groups
+alike gives relevant documents of one level and topic, on average, the same exposure. So what a
+group receives is compared with what it would receive if the exposure of these documents were spread
+evenly over them. Nonrelevant documents do not count: neither the size of a group nor its share of
+the nonrelevant documents changes the measure.
+
+References
+----------
+Singh, A., Joachims, T. (2018): Fairness of Exposure in Rankings, KDD 2018: exposure in proportion
+to relevance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from equipoise.arrays import Floats, Integers, ratio
+from equipoise.coverage import Seen, first, judge
+from equipoise.errors import refuse_twice
+from equipoise.measures.group_fairness import shares_by_group
+from equipoise.options import Cutoff, Level, MeanIntervals, Resamples, Seed, measure
+from equipoise.statistics.intervals import percentile_interval, resampled_ratios
+from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
+
+LEAST_SEEN = 0.9
+"""Share of the relevant documents whose group must be known for a verdict."""
+
+
+def exposures(rank: Floats, cutoff: int) -> Floats:
+    """Exposure of documents by their ranks, shaped alike; 0 without a rank (NaN) or beyond.
+
+    >>> exposures(np.array([1, 3, 9, np.nan]), 5)
+    array([1. , 0.5, 0. , 0. ])
+    """
+    is_read = rank <= cutoff
+    return np.where(is_read, 1 / np.log2(np.where(is_read, rank, 1) + 1), 0.0)
+
+
+def spread_evenly(exposure: Floats, cases: Integers) -> Floats:
+    """Mean exposure of the documents of each case (a level of a topic), for each document."""
+    return (np.bincount(cases, exposure) / np.bincount(cases))[cases]
+
+
+@measure(
+    "Exposure over relevance",
+    family="Ranked lists: group fairness and relevance",
+    range="from 0, no bound",
+    ideal="1",
+    direction="neither",
+    sources=("singh2018",),
+)
+def exposure_over_relevance(
+    runs: Any,
+    qrels: Any,
+    memberships: Any,
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    cutoff: Cutoff = 20,
+    level: Level = 0.95,
+    mean_intervals: MeanIntervals = "marginal",
+    resamples: Resamples = 9999,
+    seed: Seed = 0,
+) -> pd.DataFrame:
+    r"""Compare the exposure of each group with its share of the relevant documents.
+
+    .. math:: \frac{\sum_q \sum_{d \in R_q} v(d)\, p_g(d)}
+        {\sum_q \sum_{d \in R_q} \bar v_q(l_d)\, p_g(d)}
+
+    - :math:`q, R_q`: a topic, and its relevant documents, ranked or not
+    - :math:`v(d)`: exposure of a document, 1 / log2(rank + 1); 0 beyond the cutoff
+    - :math:`p_g(d)`: membership of the document in group g
+    - :math:`\bar v_q(l_d)`: mean exposure of the relevant documents of the topic that have the
+      level of d
+
+    Parameters
+    ----------
+    runs, qrels, memberships, attributes
+        As `equipoise.gfr` takes them; the targets of the attribute sets are not used.
+
+    Returns
+    -------
+    DataFrame, columns run, attribute, group, measure, value, low, high, share, seen
+        ``low, high``: percentile interval over resampled topics. ``share``: of the relevant
+        documents whose group is known, those of the group. ``seen``: the share of the relevant
+        documents whose group is known; the others are left out. NaN for a group without exposed or
+        relevant documents.
+
+    Raises
+    ------
+    InputError
+        If no relevant document has a membership in an attribute set, or a run ranks none of them.
+
+    Notes
+    -----
+    Singh and Joachims (2018), with the exposure of relevant documents alone. For one level it is
+    the group's share of their exposure over its share of these documents.
+
+    Examples
+    --------
+    >>> run = {"q1": {"d1": 4.0, "d2": 3.0, "d3": 2.0}}
+    >>> qrels, groups = {"q1": {"d1": 1, "d3": 1}}, {"d1": "old", "d2": "old", "d3": "new"}
+    >>> table = exposure_over_relevance(run, qrels, {"age": groups})
+    >>> table[["group", "value", "share"]].round(4)
+      group   value  share
+    0   new  0.6667    0.5
+    1   old  1.3333    0.5
+    """
+    tables, sets = tidy_sets(memberships, attributes or {})
+    rankings, judgements = tidy_runs(runs), tidy_qrels(qrels)
+    refuse_twice(judgements, ["topic", "document"], "the qrels judge a document")
+    refuse_twice(rankings, ["run", "topic", "document"], "a run ranks a document")
+    # Topics are resampled by their places, which must be the same in whatever order rows come.
+    relevant = judgements[judgements["level"] > 0].sort_values(["topic", "document"])
+    run_names = list(rankings["run"].unique())
+    n_intervals = len(run_names) * sum(len(attribute.groups) for attribute in sets.values())
+    if mean_intervals == "simultaneous":
+        level = 1 - (1 - level) / n_intervals
+
+    parts, seen = [], []
+    for name, attribute in sets.items():
+        keys = ["topic", "document"] if "topic" in tables[name].columns else ["document"]
+        refuse_twice(tables[name], keys, f"the memberships in {name} have a document")
+        groups = list(attribute.groups)
+        joined = relevant.merge(tables[name][[*keys, *groups]], how="left", on=keys)
+        is_known = joined[groups[0]].notna()
+        known, unknown = joined[is_known].reset_index(drop=True), joined.loc[~is_known, "document"]
+        ids = first(unknown), first(tables[name]["document"])
+        needed, whole = f"a membership in {name}", len(relevant)
+        seen.append(Seen("the qrels", "relevant documents", needed, len(known), whole, *ids))
+        members = known[groups].to_numpy(dtype=np.float64)
+        topic = pd.factorize(known["topic"])[0]
+        level_of_topic = known.groupby(["topic", "level"]).ngroup().to_numpy()
+        n_topics = int(topic.max(initial=-1)) + 1
+        for run in run_names:
+            ranked = rankings.loc[rankings["run"] == run, ["topic", "document", "rank"]]
+            rank = known.merge(ranked, how="left", on=["topic", "document"])["rank"]
+            exposure = exposures(rank.to_numpy(dtype=np.float64), cutoff)
+            items, needed = f"relevant documents with a {name}", f"one of the first {cutoff} ranks"
+            n_ranked, ids = int((exposure > 0).sum()), (first(known["document"]), ())
+            seen.append(Seen(f"run {run}", items, needed, n_ranked, len(known), *ids))
+            even = spread_evenly(exposure, level_of_topic)
+            # both shaped (topics, groups)
+            received = shares_by_group(exposure, members, topic, n_topics, mean=False)
+            expected = shares_by_group(even, members, topic, n_topics, mean=False)
+            ends = np.full((len(groups), 2), np.nan)
+            if n_topics > 1:
+                samples = resampled_ratios(received, expected, seed, resamples)
+                ends = np.array([percentile_interval(sample, level) for sample in samples.T])
+            part = pd.DataFrame({"run": run, "attribute": name, "group": groups})
+            part["measure"] = "exposure-over-relevance"
+            part["value"] = ratio(received.sum(axis=0), expected.sum(axis=0), np.nan)
+            part["low"], part["high"] = ends.T
+            part["share"] = members.mean(axis=0) if len(members) else np.nan
+            parts.append(part.assign(seen=len(known) / max(whole, 1)))
+    table = pd.concat(parts, ignore_index=True)
+    table.attrs["seen"] = judge(seen)
+    return table
+
+
+def exposure_verdicts(table: pd.DataFrame, *, level: Level = 0.95) -> list[str]:
+    """Say who is unfair to whom: a sentence for each group that a run treats differently.
+
+    ``table``: of `exposure_over_relevance` at this level, the least exposure first.
+    """
+    sentences = []
+    for attribute, rows in table.groupby("attribute", sort=False):
+        known = f"groups of {rows['seen'].iloc[0]:.0%} of the relevant documents are known"
+        if rows["seen"].iloc[0] < LEAST_SEEN:
+            sentences.append(f"{attribute}: no verdict: {known}; {LEAST_SEEN:.0%} is required")
+            continue
+        tested = rows[rows["low"].notna()]
+        is_unfair = (tested["high"] < 1) | (tested["low"] > 1)
+        for row in tested[is_unfair].sort_values("value", kind="stable").itertuples():
+            sentences.append(
+                f"{row.run} gives {row.group} {row.value:.2f} of their relevant share"
+                f" [{row.low:.2f}, {row.high:.2f}]"
+            )
+        sentences.append(
+            f"{attribute}: {is_unfair.sum()} of {len(tested)} pairs of run and group differ"
+            f" significantly from 1, {(1 - level) * len(tested):.1f} expected by chance; {known}"
+        )
+    return sentences
