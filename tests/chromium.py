@@ -79,6 +79,12 @@ class Page:
         self._page.locator(selector).locator("visible=true").first.click()
         self._page.wait_for_load_state()
 
+    def in_view(self, selector: str) -> bool:
+        """Return whether the first that a selector finds and that can be seen is on the screen."""
+        box = self._page.locator(selector).locator("visible=true").first.bounding_box()
+        size = self._page.viewport_size
+        return bool(box and size and box["y"] < size["height"] and box["y"] + box["height"] > 0)
+
     def copied(self) -> str:
         """What a button of the page has copied."""
         self._context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from equipoise_compendium import claims, findings, ledger, project
 from equipoise_compendium.notebooks import Notebook, find_notebooks, normalise
-from equipoise_compendium.printed import Difference, compare, read_text_table
+from equipoise_compendium.printed import Comparison, Difference, compare, read_text_table
 from equipoise_compendium.provenance import (
     MANIFEST,
     REPORT_FOLDER_VARIABLE,
@@ -251,16 +251,16 @@ def _value(text: str) -> float | str:
     return text.removeprefix("'")
 
 
-def _status(record: Mapping[str, Any], folder: Path) -> str:
-    """Recompute the status of an artefact from its published table and its saved table."""
+def comparison_of(record: Mapping[str, Any], folder: Path) -> Comparison | None:
+    """Compare the saved table of an artefact again; None where nothing was compared."""
     compared = record["compared"]
     if compared is None:
-        return status_of(record["basis"], None)
+        return None
     saved = next(file for file in record["files"] if file.endswith(".csv"))
     table = read_text_table(folder / saved)
     values = table.columns.drop(compared["keys"])
     table[values] = table[values].map(_value).astype(object)
-    return status_of(record["basis"], compare(table, **compared))
+    return compare(table, **compared)
 
 
 def check() -> list[str]:
@@ -273,7 +273,8 @@ def check() -> list[str]:
             faults.append(f"notebooks/{path.name} has no report: run equipoise build {path.stem}")
     for manifest in read:
         for record in manifest["artefacts"]:
-            status = _status(record, reports / manifest["notebook"])
+            comparison = comparison_of(record, reports / manifest["notebook"])
+            status = status_of(record["basis"], comparison)
             if status != record["status"]:
                 faults.append(
                     f"{record['artefact']}: {record['status']} in its report, but its table "

@@ -46,7 +46,7 @@ def use_style() -> None:
             "grid.linewidth": 0.6,
             "legend.frameon": False,
             "lines.linewidth": 1.8,
-            "svg.fonttype": "path",
+            "svg.fonttype": "none",
         }
     )
 

@@ -19,29 +19,20 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Picture(_Table):
-    """The figure of the first page, an artefact such as ``anscombe/figure-1``, and its caption.
-
-    ``page``: a page of the site on which a reader can change its numbers.
-    """
-
-    artefact: str
-    caption: str = ""
-    page: str = ""
-
-
 class Settings(_Table):
     """The settings of a compendium; each has a default.
 
-    - ``name``, ``lead``, ``picture``: the head of the first page; ``{artefacts}`` in the lead is
-      the number of tables and figures
+    - ``name``, ``lead``: the head of the first page; ``{artefacts}`` in the lead is the number of
+      tables and figures
     - ``licence``: a sentence at the foot of every page; ``search``: an example of a search;
       ``actions``: buttons of the first page, addresses and labels
     - ``guide``: pages of the guide in their order, names of Markdown files in the folder ``guides``
     - ``bibliography``: a file of BibTeX with one entry per paper
     - ``pages``: Python modules that add pages to the site
-    - ``quantities``, ``products``: short names in formulas in upright type, and long names in
-      italic type
+    - ``systems``: by the name of a notebook, its table of systems, such as ``anscombe-table-1``,
+      which its page shows at the top, to be sorted
+    - ``quantities``, ``products``: short names in formulas that are set upright, and long ones that
+      are not
     """
 
     name: str = "Compendium"
@@ -49,7 +40,6 @@ class Settings(_Table):
         "{artefacts} tables and figures, recomputed and compared with the published values; each "
         "cell that differs has its reason, and whether it is proved."
     )
-    picture: Picture | None = None
     licence: str = ""
     search: str = "table 1"
     actions: tuple[tuple[str, str], ...] = ()
@@ -57,6 +47,7 @@ class Settings(_Table):
     guides: str = ""
     bibliography: str = "data/published/sources.bib"
     pages: tuple[str, ...] = ()
+    systems: dict[str, str] = {}
     quantities: tuple[str, ...] = ()
     products: tuple[str, ...] = ()
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from equipoise import catalogue
 from equipoise_compendium import build, plots, project, shown
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
-from equipoise_compendium.site import markup
+from equipoise_compendium.site import markup, picture
 from equipoise_compendium.site import pages as site
 from equipoise_compendium.site.added import script
 from equipoise_studies.pages import explore
@@ -49,7 +50,9 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere() -> No
     for path, page in pages(SITE).items():
         sources = [values["src"] for _, values in page.tags if "src" in values]
         assert not any(source.startswith("http") for source in sources), path.name
-        assert all(values.get("alt") for tag, values in page.tags if tag == "img"), path.name
+        images = [values for tag, values in page.tags if tag == "img"]
+        # In the gallery of the first page the caption names the image.
+        assert all(each["alt"] or each.get("loading") == "lazy" for each in images), path.name
 
 
 def test_the_committed_site_is_that_of_the_reports_the_same_in_another_process() -> None:
@@ -67,7 +70,7 @@ def test_every_artefact_claim_and_measure_has_its_place() -> None:
         if row.notebook:
             assert anchor in parsed[str(row.notebook)].ids
     claims = pd.read_csv(project.root() / "reports" / "claims.csv")
-    names = {f"claim-{row.paper}-{row.name}" for row in claims.itertuples(index=False)}
+    names = {f"claim-{row.paper}-{row.claim}" for row in claims.itertuples(index=False)}
     assert names <= set(parsed["claims"].ids)
     assert {measure.anchor for measure in catalogue.MEASURES} <= set(parsed["measures"].ids)
     for name in site.reported():
@@ -77,15 +80,56 @@ def test_every_artefact_claim_and_measure_has_its_place() -> None:
 
 
 def test_scripts_are_short_and_the_only_ones_that_may_run() -> None:
-    scripts = {"find": site.TEMPLATES / "find.js", "explore": explore.SCRIPT}
+    scripts = [site.TEMPLATES / "site.js", explore.SCRIPT]
+    digests = {script(path)[0]: script(path)[1] for path in scripts}
     for name in NAMES:
-        text = html.unescape((SITE / f"{name}.html").read_text(encoding="utf-8"))
-        allowed = script(scripts[name])[1] if name in scripts else "'none'"
-        assert re.findall(r"script-src ([^\"]*?) *\">", text) == [allowed]
-    for path in scripts.values():
-        text, _ = script(path)
+        text = (SITE / f"{name}.html").read_text(encoding="utf-8")
+        in_page = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        allowed = digests[in_page[0]] if in_page else "'none'"
+        assert re.findall(r"script-src ([^\"]*?) *\">", html.unescape(text)) == [allowed]
+        assert len(in_page) <= 1
+    for text in digests:
         assert len(text.splitlines()) < 150
         assert not re.search(r"https?:|import|fetch|\beval\b|innerHTML", text)
+
+
+def test_the_picture_has_every_cell_that_differs_and_leads_to_it() -> None:
+    index = (SITE / "index.html").read_text(encoding="utf-8")
+    mark = r'<a href="([^"]+)" aria-label="([^"]+)"><title>[^<]*</title>\s*<use href="#mark-(\w+)"'
+    shown_cells = [each for each in re.findall(mark, index) if each[2] in ("explained", "likely")]
+    expected = []
+    for manifest in build.manifests():
+        for record in manifest["artefacts"]:
+            for each in record["differences"]:
+                kind = "explained" if each["proved"] else "likely"
+                cell = f"{each['row']}, {each['column']}: published {each['printed']}, "
+                expected.append((kind, cell))
+    assert len(expected) > 40
+    labels = [(kind, html.unescape(label)) for _, label, kind in shown_cells]
+    for kind, start in expected:
+        assert any(label[0] == kind and label[1].startswith(start) for label in labels), start
+    assert len(labels) == len(expected)
+    texts = {name: (SITE / f"{name}.html").read_text(encoding="utf-8") for name in NAMES}
+    n_cells = 0
+    for address, label, _ in shown_cells:
+        page, _, anchor = address.partition(".html#")
+        if "-cell-" not in anchor:
+            continue  # a figure has no cells
+        cell = re.search(
+            rf'<mark id="{re.escape(anchor)}">.*?</mark><br><small>published (.*?)</small>',
+            texts[page],
+        )
+        assert cell is not None, address
+        assert f": published {cell[1]}, " in label, address
+        n_cells += 1
+    assert n_cells > 40
+
+
+def test_a_strip_is_linear_near_zero_and_ends_at_its_limits() -> None:
+    places = [picture.left(value, 1000) for value in (-1e9, -1000, -1, -0.5, 0, 0.5, 1, 1000, 1e9)]
+    assert places == [4, 4, 38.5, 44.2, 50, 55.8, 61.5, 96, 96]
+    ones, tens, hundreds = (picture.left(value, 1000) for value in (1, 10, 100))
+    assert tens - ones == pytest.approx(hundreds - tens, abs=0.2)
 
 
 def test_the_key_figure_is_at_the_top_of_its_notebook() -> None:
@@ -208,7 +252,10 @@ def hostile_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_hostile_transcript_is_no_markup(hostile_page: Path) -> None:
     (page,) = [page for path, page in pages(hostile_page.parent).items() if path == hostile_page]
     tags = {tag for tag, _ in page.tags}
-    assert not tags & {"script", "iframe", "svg", "object", "embed"}
+    assert not tags & {"iframe", "svg", "object", "embed"}
+    scripts = re.findall(r"<script>(.*?)</script>", hostile_page.read_text(), re.DOTALL)
+    assert scripts == [script(site.TEMPLATES / "site.js")[0]]
+    assert [tag for tag, _ in page.tags].count("script") == 1
     assert not any(name.startswith("on") for _, values in page.tags for name in values)
     assert not any("192.0.2.1" in address for address in page.addresses)
     assert [tag for tag, _ in page.tags].count("math") == 1
@@ -251,8 +298,13 @@ def test_a_page_is_whole_on_desk_and_phone_light_and_dark(
     page = browser.open((SITE / f"{name}.html").as_uri(), 1400)
     assert page.said == ""
     assert page.asked == []
+    if name != "measures":
+        assert page.run("document.documentElement.scrollHeight") <= 12_000
+    if name in site.reported():  # the first layer; sections are closed
+        assert len(page.run("document.querySelector('main').innerText").split()) <= 1500
     page.run(f"{axe};0")
     page.run("document.querySelectorAll('main details').forEach(fold => fold.open = true)")
+    page.run("document.querySelectorAll('#show-code').forEach(box => box.click())")
     assert page.run(FLAT_FORMULAS) == 0
     for width, dark in ((1400, False), (390, True)):
         page.resize(width)
@@ -262,53 +314,194 @@ def test_a_page_is_whole_on_desk_and_phone_light_and_dark(
     page.close()
 
 
-@in_a_browser
-def test_a_newcomer_gets_there_by_keyboard(browser: Browser) -> None:
-    """From the first page to a table, a definition, a contradicted claim, a guide, the licences."""
-    index = (SITE / "index.html").as_uri()
-    for words, place, text in (
-        ("gfrc2 table 3", "#gfrc2-table-3", "EGNP"),
-        ("TExFAIR", "", "TExFAIR"),
-        ("score ranked lists", "", "equipoise score"),
-        ("licences", "#Licences", "MIT"),
-    ):
-        page = browser.open(index)
+TASKS = {
+    "a table of a paper": (["search gfrc2 table 3", "first"], "#gfrc2-table-3"),
+    "the definition of a measure": (["search TExFAIR definition", "first"], ".measure:target"),
+    "a contradicted claim, and why": (
+        [
+            "click header a[href='claims.html']",
+            "click label:has(#only-contradicted)",
+            "click details.contradicted summary",
+        ],
+        "details.contradicted[open] td",
+    ),
+    "scores of my runs": (["click .actions a[href='guide-runs.html']"], ".document pre"),
+    "a compendium of my own": (["click .actions a[href='guide-fork.html']"], "h1"),
+    "the licences of the data": (["click footer a[href$='#Licences']"], "#Licences"),
+    "how to cite": (["click .actions a[href='cite.html']"], "pre.bibtex"),
+    "other numbers in a figure": (
+        ["search gfrc2 figure 4", "first", "click #gfrc2-figure-4 a[href^='explore']"],
+        "#about-R112 h2",
+    ),
+    "what a status means": (["click main a[href='terms.html']"], "dt:text('cross-checked')"),
+    "the best ranker of chapter 4": (
+        [
+            "click .study a[href='thesis_ch4_ranking_bias.html']",
+            "click th button:text-is('NFaiRR')",
+        ],
+        "table.sortable th[aria-sort='descending']",
+    ),
+    "cells of the thesis that differ, and why": (
+        ["click main a[href='differing.html']", "type thesis"],
+        "tbody tr:has-text('thesis') td.wide",
+    ),
+    "the figure of placebo labels": (["search placebo figure", "first"], "figure:target img"),
+}
+"""What a newcomer looks for from the first page: actions, and what must be in view."""
+
+
+def _act(page: Page, action: str) -> None:
+    verb, _, rest = action.partition(" ")
+    if verb == "search":
         page.run("document.querySelector('header input').focus()")
-        page.write(words)
+        page.write(rest)
         page.follow("Enter")
-        assert page.run("document.querySelectorAll('#all li').length") > 0, words
+    elif verb == "first":
         page.run("document.querySelector('#all a').focus()")
         page.follow("Enter")
-        assert page.run("location.hash").endswith(place), words
-        assert text in page.run("document.querySelector('main').innerText"), words
-        assert page.said == ""
-        page.close()
-    page = browser.open(index)
-    page.press("Tab")
-    page.press("Enter")
-    assert page.run("document.activeElement.id") == "main"  # the link that skips
-    page.click(".matrix a.cell")
-    assert page.run("document.querySelector(':target').getBoundingClientRect().top < innerHeight")
+    elif verb == "type":
+        page.run("document.querySelector('#q').focus({preventScroll: true})")
+        page.write(rest)
+    else:
+        page.click(rest)
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_newcomer_needs_three_actions_and_few_seconds(
+    task: str, width: int, browser: Browser
+) -> None:
+    actions, place = TASKS[task]
+    assert len(actions) <= 3
+    page = browser.open((SITE / "index.html").as_uri(), width)
+    start = time.monotonic()
+    for action in actions:
+        _act(page, action)
+    assert page.in_view(place)
+    assert time.monotonic() - start < 20
+    assert page.said == ""
     page.close()
 
 
 @in_a_browser
-def test_claims_are_filtered_without_a_script(browser: Browser) -> None:
-    page = browser.open((SITE / "claims.html").as_uri())
-    visible = """[...document.querySelectorAll('article.claim')].filter(a => a.offsetParent)
-        .map(a => a.className.split(' '))"""
+def test_a_table_of_systems_is_sorted_by_number(browser: Browser) -> None:
+    page = browser.open((SITE / "thesis_ch4_ranking_bias.html").as_uri())
+    column = """[...document.querySelectorAll('table.sortable tbody tr')]
+        .map(row => row.cells[[...row.parentElement.parentElement.tHead.rows[0].cells]
+        .findIndex(head => head.textContent === 'NFaiRR')].textContent)"""
+    page.click("th button:text-is('NFaiRR')")
+    values = page.run(column)
+    assert len(values) > 10
+    assert values == sorted(values, key=float, reverse=True)
+    page.click("th button:text-is('NFaiRR')")
+    assert page.run(column) == sorted(values, key=float)
+    page.close()
+
+
+@in_a_browser
+def test_differing_cells_are_listed_with_their_reasons(browser: Browser) -> None:
+    page = browser.open((SITE / "differing.html").as_uri())
+    page.run("document.querySelector('#q').focus()")
+    page.write("thesis")
+    rows = page.run(
+        """[...document.querySelectorAll('tbody tr')]
+        .filter(row => !row.hidden).map(row => [...row.cells].map(cell => cell.textContent))"""
+    )
+    expected = 0
+    for manifest in build.manifests():
+        for record in manifest["artefacts"]:
+            is_thesis = record["artefact"].startswith("thesis/")
+            expected += len(record["differences"]) if is_thesis else 0
+    assert len([row for row in rows if row[0].startswith("thesis, ")]) == expected > 20
+    assert all(row[5] and row[6] in ("yes", "no") for row in rows)
+    page.close()
+
+
+@in_a_browser
+def test_the_first_page_shows_one_paper(browser: Browser) -> None:
+    page = browser.open((SITE / "index.html").as_uri())
+    page.press("Tab")
+    page.press("Enter")
+    assert page.run("document.activeElement.id") == "main"  # the link that skips
+    visible = """[...document.querySelectorAll('.strips > li:not(.axis, .group)')]
+        .filter(row => row.offsetParent).length"""
     everything = page.run(visible)
-    page.run("document.querySelector('a.verdict.undecided').click()")
-    page.run("document.querySelector('#only-finding').click()")
+    ledger = pd.read_csv(project.root() / "reports" / "ledger.csv")
+    assert everything == len(ledger)
+    page.click("label:has(#paper-2)")
+    second = ledger["paper"].unique()[1]
+    assert page.run(visible) == (ledger["paper"] == second).sum()
+    page.close()
+
+
+@in_a_browser
+def test_claims_are_filtered_without_a_script_and_by_words(browser: Browser) -> None:
+    page = browser.open((SITE / "claims.html").as_uri())
+    visible = """[...document.querySelectorAll('details.claim')].filter(a => a.offsetParent)
+        .map(a => [a.className.split(' '), a.textContent])"""
+    everything = page.run(visible)
+    page.click("label:has(#only-inconclusive)")
+    page.click("label:has(#only-finding)")
     left = page.run(visible)
-    assert left == [names for names in everything if {"undecided", "finding"} <= set(names)]
+    names = {"inconclusive", "finding"}
+    assert left == [each for each in everything if names <= set(each[0])]
     assert 0 < len(left) < len(everything)
+    page.run("document.querySelector('#q').focus()")
+    page.write("bm25")
+    assert page.run(visible) == [each for each in left if "bm25" in each[1].lower()]
+    page.close()
+    claim = "document.querySelector('details.claim:last-of-type')"
+    page = browser.open((SITE / "claims.html").as_uri())
+    anchor = page.run(f"{claim}.id")
+    page.close()
+    page = browser.open(f"{(SITE / 'claims.html').as_uri()}#{anchor}")
+    assert page.run("document.querySelector(':target').open")
+    page.close()
+
+
+@in_a_browser
+def test_a_link_to_a_table_opens_its_section_and_one_switch_shows_the_code(
+    browser: Browser,
+) -> None:
+    address = (SITE / "thesis_ch4_ranking_bias.html").as_uri()
+    page = browser.open(f"{address}#thesis-table-4.2")
+    assert page.in_view("[id='thesis-table-4.2']")
+    opened = "document.querySelectorAll('details.part[open]').length"
+    assert page.run(opened) == 1
+    code = "[...document.querySelectorAll('.code')].filter(e => e.offsetParent).length"
+    assert page.run(code) == 0
+    page.click("label:has(#show-code)")
+    assert page.run(code) > 0
+    page.click("label:has(#open-all)")
+    assert page.run(opened) == page.run("document.querySelectorAll('details.part').length") > 3
     page.close()
 
 
 def _explored(page: Page, topic: str) -> Any:
     rows = f"[...document.querySelectorAll('#about-{topic} tbody tr')]"
     return page.run(f"{rows}.map(row => [...row.cells].slice(1).map(cell => cell.textContent))")
+
+
+@in_a_browser
+def test_the_state_of_explore_is_in_its_address(browser: Browser) -> None:
+    page = browser.open(f"{PAGE.as_uri()}#about-R112")
+    paper = list(report("R112")["paper"].unique()).index(1)
+    assert _explored(page, "R112") == wanted("R112", paper=paper)
+    assert not page.run("document.querySelector('#about-M002').checkVisibility()")
+    page.run("document.querySelector('#patience').focus()")
+    page.press("ArrowLeft")
+    page.click("label:has(input[name='gains'][value='1'])")
+    changed, address = _explored(page, "R112"), page.run("location.href")
+    assert changed != wanted("R112", paper=paper)
+    page.close()
+    page = browser.open(address)
+    assert _explored(page, "R112") == changed
+    page.close()
+    page = browser.open(f"{PAGE.as_uri()}#about-no&patience=99&gains=x&__proto__=1")
+    assert _explored(page, "M002")
+    assert page.said == ""
+    page.close()
 
 
 @in_a_browser

@@ -17,6 +17,7 @@ from equipoise import catalogue
 from equipoise_compendium import project, settings, start
 from equipoise_compendium.build import build
 from equipoise_compendium.printed import artefacts
+from equipoise_compendium.site import pages
 
 PACKAGE = project.root() / "lib" / "equipoise_compendium"
 ALONE = """\
@@ -86,7 +87,8 @@ def test_its_site_is_whole_and_speaks_of_nothing_else(compendium: Path) -> None:
     index = (site / "index.html").read_text(encoding="utf-8")
     assert "<title>Mine</title>" in index
     assert "5 tables and figures" in index
-    assert "anscombe, Figure 4: the regression line" in index
+    assert "31 of 40" in index
+    assert index.count('<use href="#mark-explained"') == 9 + 1  # the legend has one, too
     text = "".join(page.read_text(encoding="utf-8") for page in site.glob("*.html"))
     assert not re.search(r"gfrc|\bthesis|four (papers|studies)|chapter 3", text, re.IGNORECASE)
 
@@ -179,7 +181,7 @@ def test_names_that_cannot_be_used(words: list[str], message: str) -> None:
         ("guide = 3\n", "guide: .*got 3"),
         ('actions = [["javascript:alert(1)", "x"]]\n', r"actions: .*must begin with https"),
         ("name = Mine\n", r"data/compendium\.toml: must be TOML: .*line 1"),
-        ('[picture]\ncaption = "x"\n', r"picture\.artefact: Field required"),
+        ("systems = 3\n", "systems: .*got 3"),
     ],
 )
 def test_settings_that_cannot_be_used(
@@ -205,6 +207,8 @@ def test_a_compendium_without_the_example_starts_in_an_empty_folder(
     assert list(build()) == []
     ledger = (tmp_path / "reports" / "ledger.md").read_text(encoding="utf-8")
     assert "0 tables and figures" in ledger
+    pages.refresh()
+    assert broken_links(tmp_path / "reports" / "site") == []
     result = called("new", "smith2020", "--paper")
     assert start.unchanged_sentences()[0].startswith("notebooks/recompute_smith2020.ipynb: still")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -23,13 +23,15 @@ from equipoise_compendium.site.search import Part
 class Page:
     """A page: its name in addresses, its title, and the values of its template.
 
-    ``entries``: what a reader may look for on it by name.
+    ``entries``: what a reader may look for on it by name. ``moves``: by the address of a figure,
+    such as ``notebook.html#name``, the place of the page that changes its numbers.
     """
 
     name: str
     title: str
     values: Mapping[str, Any]
     entries: tuple[Part, ...] = ()
+    moves: Mapping[str, str] = field(default_factory=dict)
 
 
 def modules() -> list[ModuleType]:

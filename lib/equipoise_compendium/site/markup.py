@@ -6,9 +6,11 @@ from formulas only, through a list of its own.
 
 from __future__ import annotations
 
-import functools
 import html
+import itertools
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,9 +20,8 @@ import nbformat
 import nh3
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
+from pygments.token import Comment, Keyword, String
 
 from equipoise_compendium.settings import settings
 from equipoise_compendium.shown import CAPTION
@@ -52,6 +53,9 @@ _MATHML_ATTRIBUTES = _words(
     "accent accentunder columnalign columnspan depth display displaystyle fence form height "
     "largeop linethickness lspace mathvariant maxsize minsize movablelimits rspace scriptlevel "
     "separator stretchy style symmetric width"
+)
+_HEADING = re.compile(
+    r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', re.DOTALL
 )
 _CONVERTER = math_core.LatexToMathML()
 
@@ -186,20 +190,80 @@ def _links(report: Path, **labels: str) -> str:
     return f'<span class="downloads">{" · ".join(links)}</span>'
 
 
-def _figure(report: Path, output: Any, slug: str) -> Markup:
-    """Write a figure: the SVG file of the report, its caption and links to its files."""
-    alt = output.metadata["image/png"]["alt"]
-    file = f"figures/{slug}.svg"
-    drawn = image(f"../{quote(report.name)}/{file}", report / file, alt)
-    links = Markup(_links(report, SVG=file, Values=f"figures/{slug}.csv"))  # noqa: S704
-    # Where a table and a figure have one name, the table keeps it.
-    is_table = (report / "tables" / f"{slug}.csv").is_file()
-    anchor = f"{slug}-figure" if is_table else slug
-    caption = Markup("<figcaption>{} {}</figcaption>").format(output.data["text/plain"], links)
-    return Markup('<figure id="{}">{}{}</figure>').format(anchor, drawn, caption)
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a report: its address on the site, its file, its caption, and what it shows.
+
+    ``words``: those in the drawing, by which a reader finds it.
+    """
+
+    address: str
+    file: str
+    caption: str
+    alt: str
+    words: str
+
+    @classmethod
+    def of(cls, report: Path, output: Any) -> Figure | None:
+        """Read the figure that an output shows; None for other outputs."""
+        if "image/png" not in output.get("data", {}) or "equipoise" not in output.metadata:
+            return None
+        slug = output.metadata["equipoise"]["figure"]
+        # Where a table and a figure have one name, the table keeps it.
+        is_table = (report / "tables" / f"{slug}.csv").is_file()
+        anchor = f"{slug}-figure" if is_table else slug
+        alt = output.metadata["image/png"]["alt"]
+        drawing = (report / "figures" / f"{slug}.svg").read_text(encoding="utf-8")
+        labels = html.unescape(" ".join(re.findall(r"<text[^>]*>([^<]*)</text>", drawing)))
+        words = " ".join(dict.fromkeys(re.findall(r"[^\W\d]{3,}", labels)))
+        return cls(
+            f"{report.name}.html#{anchor}",
+            f"../{quote(report.name)}/figures/{slug}.svg",
+            output.data["text/plain"],
+            alt,
+            words,
+        )
 
 
-def _output(report: Path, output: Any) -> str:
+def figures(report: Path) -> list[Figure]:
+    """List the figures of a report, in their order on its page."""
+    cells = nbformat.read(report / f"{report.name}.ipynb", as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    return [figure for output in outputs if (figure := Figure.of(report, output))]
+
+
+def _figure(report: Path, figure: Figure, more: str) -> Markup:
+    """Write a figure, its caption and links to its files; ``more`` is another link."""
+    anchor, slug = figure.address.partition("#")[2], Path(figure.file).stem
+    drawn = image(figure.file, report / "figures" / f"{slug}.svg", figure.alt)
+    files = {"SVG": f"figures/{slug}.svg", "Values": f"figures/{slug}.csv"}
+    links = Markup(_links(report, **files))  # noqa: S704
+    moves = Markup('<a href="{}">Change the numbers</a>').format(more) if more else ""
+    caption = Markup("<figcaption>{} {} {}</figcaption>").format(figure.caption, links, moves)
+    scroll = Markup('<div class="scroll" role="group" tabindex="0" aria-label="Figure">{}</div>')
+    return Markup('<figure id="{}">{}{}</figure>').format(anchor, scroll.format(drawn), caption)
+
+
+def _boxes(report: Path, page: str) -> str:
+    """Add links to the files of each table, and anchors to its cells that differ."""
+    slug, n_marks = "", 0
+
+    def with_anchor(match: re.Match[str]) -> str:
+        nonlocal slug, n_marks
+        if match[0] == "<mark>":
+            n_marks += 1
+            return f'<mark id="{slug}-cell-{n_marks}">' if slug else match[0]
+        slug, n_marks = match[1], 0
+        files = {"CSV": f"tables/{slug}.csv", "Markdown": f"tables/{slug}.md"}
+        head = match[0].removesuffix("</p>")
+        return f"{head} {_links(report, **files)}</p>"
+
+    # The box of a table begins with its caption.
+    box = r'<div class="equipoise-table" id="([^"]+)"><p>.*?</p>|<mark>'
+    return re.sub(box, with_anchor, page, flags=re.DOTALL)
+
+
+def _output(report: Path, output: Any, moves: Mapping[str, str]) -> str:
     """Write an output of a cell in the one form that a page shows."""
     if output.output_type == "stream":
         return f"<pre>{html.escape(plain(output.text))}</pre>"
@@ -207,19 +271,16 @@ def _output(report: Path, output: Any) -> str:
         return f"<pre>{html.escape(plain(output.evalue))}</pre>"
     if output.metadata == CAPTION:
         return ""  # a figure of a page has its caption within
-    if "image/png" in output.data and "equipoise" in output.metadata:
-        return _figure(report, output, output.metadata["equipoise"]["figure"])
+    figure = Figure.of(report, output)
+    if figure is not None:
+        return _figure(report, figure, moves.get(figure.address, ""))
     if "text/html" in output.data:
-
-        def with_links(box: re.Match[str]) -> str:
-            slug = box[2]
-            files = {"CSV": f"tables/{slug}.csv", "Markdown": f"tables/{slug}.md"}
-            return f"{box[1]}{box[3]} {_links(report, **files)}</p>"
-
-        # The box of a table begins with its caption.
-        box = r'(<div class="equipoise-table" id="([^"]+)">)(<p>.*?)</p>'
-        cleaned = clean(output.data["text/html"])
-        return framed(re.sub(box, with_links, cleaned, flags=re.DOTALL))
+        # What a notebook folds is open here; a claim is one line, which opens.
+        page = re.sub("^<details>", "<details open>", clean(output.data["text/html"]))
+        claim = r'<div class="(claim [\w-]+)"><p>(.*?)</p>(.*?</details>)</div>'
+        folded = r'<details class="\1"><summary>\2</summary>\3</details>'
+        page = re.sub(claim, folded, page, flags=re.DOTALL)
+        return framed(_boxes(report, page))
     if "text/markdown" in output.data:
         return prose(output.data["text/markdown"])
     if "image/png" in output.data:
@@ -227,32 +288,99 @@ def _output(report: Path, output: Any) -> str:
     return f"<pre>{html.escape(plain(output.data.get('text/plain', '')))}</pre>"
 
 
-@functools.cache
-def _formatter() -> HtmlFormatter[str]:
-    return HtmlFormatter()
+def _code(source: str) -> str:
+    """Write Python as HTML; only comments, keywords and strings are marked, for small pages."""
+
+    def mark(token: tuple[Any, str]) -> str:
+        kinds = {Comment: "c", Keyword: "k", String: "s"}
+        return next((name for kind, name in kinds.items() if token[0] in kind), "")
+
+    parts = []
+    for name, tokens in itertools.groupby(PythonLexer().get_tokens(source), key=mark):
+        text = html.escape(plain("".join(value for _, value in tokens)), quote=False)
+        parts.append(f'<span class="{name}">{text}</span>' if name else text)
+    return f"<pre>{''.join(parts)}</pre>"
 
 
-def cells(report: Path) -> list[Markup]:
-    """Write the cells of the executed notebook of a report as HTML."""
-    written = []
-    for cell in nbformat.read(report / f"{report.name}.ipynb", as_version=4).cells:
-        if cell.cell_type == "markdown":
-            written.append(f'<section class="text">{prose(cell.source)}</section>')
-            continue
-        is_parameters = "parameters" in cell.metadata.get("tags", [])
-        code = clean(highlight(cell.source, PythonLexer(), _formatter()))
-        title, state = ("Parameters", " open") if is_parameters else ("Code", "")
-        folded = f'<details class="code"{state}><summary>{title}</summary>{code}</details>'
-        outputs = "".join(_output(report, output) for output in cell.outputs)
-        written.append(f'<section class="work">{folded}{outputs}</section>')
-    return [Markup(text) for text in written]  # noqa: S704 - every part has passed clean()
+@dataclass
+class Section:
+    """A section of an article: its anchor, and the markup of its heading and of its content."""
+
+    anchor: str
+    title: str
+    content: str
+
+    @property
+    def summary(self) -> str:
+        """What it contains, such as "2 tables, 1 figure"."""
+        counts = {
+            "table": self.content.count('<div class="equipoise-table" id='),
+            "figure": self.content.count("<figure"),
+            "claim": self.content.count('<details class="claim '),
+        }
+        return ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name, n in counts.items() if n)
+
+
+@dataclass(frozen=True)
+class Article:
+    """An executed notebook as clean markup: the opening, and the sections that follow.
+
+    ``opening``: question, answer and key figure; ``rest``: what precedes the first section.
+    """
+
+    opening: str
+    rest: str
+    sections: list[Section]
+
+    @property
+    def tables(self) -> list[tuple[str, str]]:
+        """Anchor and caption of each table, as text."""
+        page = "".join([self.opening, self.rest, *(each.content for each in self.sections)])
+        box = r'<div class="equipoise-table" id="([^"]+)"><p><b>(.*?)</b>'
+        return [
+            (anchor, html.unescape(re.sub(r"<[^>]+>", "", caption)))
+            for anchor, caption in re.findall(box, page, re.DOTALL)
+        ]
+
+    def table(self, slug: str) -> str:
+        """Return a table by the name of its file, without its links and anchors; or empty."""
+        page = "".join([self.rest, *(section.content for section in self.sections)])
+        box = rf'<div class="equipoise-table" id="{re.escape(slug)}">.*?<table>(.*?)</table>'
+        match = re.search(box, page, re.DOTALL)
+        return re.sub(r' id="[^"]*"', "", match[1]) if match else ""
+
+
+def article(report: Path, moves: Mapping[str, str]) -> Article:
+    """Write the executed notebook of a report as HTML.
+
+    ``moves``: by the address of a figure, the page on which a reader changes its numbers.
+    """
+    cells = nbformat.read(report / f"{report.name}.ipynb", as_version=4).cells
+    pieces = [_cell(report, cell, moves) for cell in cells]
+    # The question, its answer and the figure that shows it come before how they were made.
+    n_opening = 2 if pieces[1:] and '<div class="answer">' in pieces[1] else 1
+    sections = [Section("", "", "")]
+    for piece in pieces[n_opening:]:
+        before, *parts = _HEADING.split(piece)
+        sections[-1].content += before
+        for anchor, title, content in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            sections.append(Section(html.unescape(anchor), title, content))
+    return Article("".join(pieces[:n_opening]), sections[0].content, sections[1:])
+
+
+def _cell(report: Path, cell: Any, moves: Mapping[str, str]) -> str:
+    """Write a cell as HTML; headings of sections are at the top, not within an element."""
+    if cell.cell_type == "markdown":
+        return prose(cell.source)
+    kind = "parameters" if "parameters" in cell.metadata.get("tags", []) else "code"
+    outputs = "".join(_output(report, output, moves) for output in cell.outputs)
+    return f'<div class="{kind}">{_code(cell.source)}</div><div class="work">{outputs}</div>'
 
 
 def headings(page: str) -> list[tuple[str, str]]:
     """Return anchor, as in a link, and text of every section of a page."""
-    heading = r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>'
     sections = []
-    for anchor, markup in re.findall(heading, page, re.DOTALL):
+    for anchor, markup in _HEADING.findall(page):
         text = re.sub(r"<[^>]+>", "", markup)
         sections.append((html.unescape(anchor), html.unescape(text).strip()))
     return sections

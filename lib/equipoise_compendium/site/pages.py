@@ -10,22 +10,28 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import jinja2
 import pandas as pd
 import yaml
 from markupsafe import Markup
-from pygments.formatters import HtmlFormatter
 
-from equipoise_compendium import claims, project, shown, terms
+from equipoise_compendium import build, claims, project, shown, terms
 from equipoise_compendium.ledger import tally, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
-from equipoise_compendium.provenance import read_manifest
 from equipoise_compendium.settings import bibliography, settings
+from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, modules, script
-from equipoise_compendium.site.markup import cells, formula, framed, headings, image, prose
+from equipoise_compendium.site.markup import (
+    Article,
+    article,
+    figures,
+    formula,
+    framed,
+    headings,
+    prose,
+)
 from equipoise_compendium.site.search import Part
 from equipoise_compendium.words import plain
 
@@ -114,19 +120,6 @@ def work(key: str) -> str:
     return f"{match[1].capitalize()} {match[2]}" if match else key.replace("-ch", ", ch. ")
 
 
-def _style() -> bytes:
-    """Return the style sheet, with the colours of highlighted code."""
-
-    def colours(style: str) -> list[str]:
-        rules = HtmlFormatter(style=style).get_style_defs(".highlight").splitlines()
-        return [r.lower() for r in rules if r.startswith(".highlight .") and "background" not in r]
-
-    # Both have a contrast of at least 4.6 to 1.
-    media = "@media screen and (prefers-color-scheme: dark) {"
-    added = ["", *colours("xcode"), media, *colours("lightbulb"), "}", ""]
-    return (TEMPLATES / "style.css").read_bytes() + "\n".join(added).encode()
-
-
 # --- pages ----------------------------------------------------------------------------------------
 
 
@@ -152,16 +145,21 @@ class _Site:
     """Pages made so far, by file name."""
 
     def __init__(self, notebooks: Mapping[str, Notebook], added: Sequence[Page]) -> None:
-        self.files = {"assets/style.css": _style()}
+        self.files = {"assets/style.css": (TEMPLATES / "style.css").read_bytes()}
         self.parts: list[Part] = []
         self._environment = _environment()
+        text, digest = script(TEMPLATES / "site.js")
         self._environment.globals |= {
+            "site_script": Markup(text),  # noqa: S704 - it is ours
+            "site_digest": digest,
             "added": [page.name for page in added],
             "compendium": settings(),
             "guides": [(name, title) for name, (title, _) in guides().items()],
             "letters": LETTERS,
             "meanings": terms.STATUSES,
             "notebooks": notebooks,
+            "notebook_titles": [(name, each.title) for name, each in notebooks.items()],
+            "has_findings": bool(_findings()),
             "verdicts": verdicts,
         }
 
@@ -180,24 +178,6 @@ def _document(text: str) -> Markup:
     return Markup(framed(prose(text)))  # noqa: S704 - prose() cleans
 
 
-def _picture(ledger: pd.DataFrame) -> dict[str, Any]:
-    """Return the figure of the first page; empty where it has not been made."""
-    wanted = settings().picture
-    if wanted is None:
-        return {}
-    is_wanted = (ledger["paper"] + "/" + ledger["artefact"] == wanted.artefact) & (
-        ledger["notebook"] != ""
-    )
-    if not is_wanted.any():
-        return {}
-    row = ledger[is_wanted].iloc[0]
-    file = next(file for file in row["files"].split() if file.endswith(".svg"))
-    label = f"{row['paper']}, {row['label']}"
-    drawn = image(f"../{quote(file)}", project.root() / "reports" / file, f"{label}: {row.title}")
-    caption = f"{label}: {wanted.caption}" if wanted.caption else label
-    return {"image": drawn, "caption": caption, "place": row["place"], "moves": wanted.page}
-
-
 def _by_chapter(ledger: pd.DataFrame) -> list[tuple[str, dict[str, list[Any]]]]:
     """Return the artefacts of each paper by chapter."""
     papers = []
@@ -207,56 +187,83 @@ def _by_chapter(ledger: pd.DataFrame) -> list[tuple[str, dict[str, list[Any]]]]:
     return papers
 
 
+def _findings() -> str:
+    """Read the findings as Markdown with links of the site; empty without any."""
+    path = project.root() / "reports" / "findings.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return text.replace("](site/", "](") if "\n## " in text else ""
+
+
+def _differing(
+    manifests: Sequence[Mapping[str, Any]], ledger: pd.DataFrame
+) -> list[dict[str, Any]]:
+    """List the cells that differ from the published ones, each with its row of the ledger."""
+    records = {each["artefact"]: each for manifest in manifests for each in manifest["artefacts"]}
+    cells = []
+    for row in ledger[ledger["notebook"] != ""].to_dict("records"):
+        for cell in records[f"{row['paper']}/{row['artefact']}"]["differences"]:
+            cells.append({**cell, "artefact": row})
+    return cells
+
+
 def _add_notebooks(
-    site: _Site, notebooks: Mapping[str, Notebook], ledger: pd.DataFrame, works: Mapping[str, str]
+    site: _Site,
+    articles: Mapping[str, Article],
+    notebooks: Mapping[str, Notebook],
+    ledger: pd.DataFrame,
+    works: Mapping[str, str],
+    judged: Sequence[Mapping[str, Any]],
 ) -> None:
+    order = list(terms.VERDICTS)
     for name, notebook in notebooks.items():
         artefacts = ledger[ledger["notebook"] == name]
         regenerated = {*artefacts["paper"], *(artefacts["paper"] + "-ch" + artefacts["chapter"])}
+        of_notebook = [claim for claim in judged if claim["notebook"] == name]
         site.add(
             "notebook",
             name,
             notebook.title,
             notebook=notebook,
-            cells=cells(project.root() / "reports" / name),
+            article=articles[name],
+            systems=articles[name].table(settings().systems.get(name, "")),
             artefacts=artefacts.to_dict("records"),
             references=[entry for key, entry in works.items() if key in regenerated],
+            claims=sorted(of_notebook, key=lambda claim: order.index(claim["verdict"])),
         )
+        for anchor, caption in articles[name].tables:
+            site.parts.append(Part(f"{name}.html#{anchor}", caption, notebook.title))
 
 
 def pages() -> dict[str, bytes]:
     """Make every file of the site, by its path below ``reports/site``."""
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
-    judged = claims.read()
-    counted = read_text_table(project.root() / "reports" / "verdicts.csv")
+    reports = project.root() / "reports"
+    judged, manifests = claims.read(), build.manifests()
+    counted = read_text_table(reports / "verdicts.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
+    moves = {figure: place for page in added for figure, place in page.moves.items()}
+    articles = {name: article(reports / name, moves) for name in notebooks}
+    gallery = {name: figures(reports / name) for name in notebooks}
     site = _Site(notebooks, added)
     papers = _by_chapter(ledger)
     titles = {paper: _field(works.get(paper, ""), "title") for paper, _ in papers}
-
-    findings = project.root() / "reports" / "findings.md"
-    text = findings.read_text(encoding="utf-8") if findings.is_file() else ""
-    text = re.sub("^## ", "### ", text.partition("\n## ")[2], flags=re.MULTILINE)
-    answers = {}
-    for name in notebooks:
-        manifest = read_manifest(project.root() / "reports" / name)
-        answers[name] = manifest["answer"] if manifest else []
+    findings = _findings()
     site.add(
         "contents",
         "index",
         settings().name,
         lead=settings().lead.format(artefacts=len(ledger)),
-        statuses=ledger["status"].value_counts().to_dict(),
-        papers=papers,
         titles=titles,
-        findings=prose(f"### {text}".replace("](site/", "](")) if text else "",
-        picture=_picture(ledger),
-        tally=tally(counted),
-        verdict_names=terms.VERDICTS,
-        contradicted=[claim for claim in judged if claim["verdict"] == "contradicted"],
-        answers=answers,
+        panels=picture.panels(ledger, manifests, judged),
+        findings=[prose(text) for text in re.findall("^- (.+)$", findings, re.MULTILINE)[:3]],
+        gallery=gallery,
+        answers={each["notebook"]: each["answer"][:1] for each in manifests},
     )
+    if findings:
+        site.add("document", "findings", "Findings", body=_document(findings))
+    cells = _differing(manifests, ledger)
     site.add("artefacts", "artefacts", "Tables and figures", papers=papers)
+    site.add("differing", "differing", "Cells that differ", cells=cells)
     site.add(
         "claims",
         "claims",
@@ -266,12 +273,13 @@ def pages() -> dict[str, bytes]:
         columns=shown.CLAIM_COLUMNS,
         cells=shown.claim_cells,
         details=shown.claim_details,
+        tally=tally(counted),
         verdict_names=terms.VERDICTS,
         kinds=terms.KINDS,
         bases=terms.BASES,
     )
     site.add("terms", "terms", "Terms", groups=terms.TERMS)
-    _add_notebooks(site, notebooks, ledger, works)
+    _add_notebooks(site, articles, notebooks, ledger, works, judged)
     for page in added:
         site.add(page.name, page.name, page.title, **page.values)
     data_readme = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
@@ -281,13 +289,16 @@ def pages() -> dict[str, bytes]:
     cited = [each for each in works.items() if each[0].partition("-ch")[0] in titles]
     site.add("cite", "cite", "Cite", software=_software(), papers=cited)
     parts = [*site.parts, *(part for page in added for part in page.entries)]
+    for name, shown_figures in gallery.items():
+        for figure in shown_figures:
+            about = f"figure, {notebooks[name].title}"
+            parts.append(Part(figure.address, figure.caption, about, figure.words))
     for row in ledger.itertuples():
         parts.append(Part(row.place, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
     for claim in judged:
         address = f"claims.html#claim-{claim['paper']}-{claim['claim']}"
         parts.append(Part(address, claim["statement"], claim["verdict"], claim["quote"]))
-    find, digest = script(TEMPLATES / "find.js")
-    site.add("find", "find", "Find", parts=parts, script=find, digest=digest)
+    site.add("find", "find", "Find", parts=parts)
     return dict(sorted(site.files.items()))
 
 

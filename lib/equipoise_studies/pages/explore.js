@@ -29,16 +29,32 @@
     at("words").textContent = `${words} words`;
     form.elements.patience.setAttribute("aria-valuetext", `${words} words`);
     at("told").textContent = told.join(". ") + ".";
+    // The address has the topic and every setting that is not the paper's.
+    const state = settings.map((name, i) => [name, form.elements[name].value, String(grid.paper[i])])
+      .filter(([, value, paper]) => value !== paper).map(([name, value]) => `&${name}=${value}`);
+    history.replaceState(null, "", `#about-${topic}${state.join("")}`);
   }
 
   function settle() { // a topic is first shown with the settings of its paper
     data.topics[form.elements.topic.value].paper.forEach((choice, i) => { form.elements[settings[i]].value = choice; });
   }
 
+  function restore() { // an address such as #about-R112&patience=3
+    const [place, ...state] = location.hash.slice(1).split("&"), topic = place.replace(/^about-/, "");
+    if (Object.hasOwn(data.topics, topic)) form.elements.topic.value = topic;
+    settle();
+    const { sizes } = data.topics[form.elements.topic.value];
+    for (const [name, value] of state.map(pair => pair.split("="))) {
+      const i = settings.indexOf(name);
+      if (i >= 0 && /^\d+$/.test(value) && Number(value) < sizes[i]) form.elements[name].value = value;
+    }
+    show();
+  }
+
   form.addEventListener("input", event => { if (event.target.name === "topic") settle(); show(); });
   form.addEventListener("submit", event => { event.preventDefault(); settle(); show(); });
+  addEventListener("hashchange", restore);
   form.querySelector("fieldset").disabled = false;
   at("off").hidden = true;
-  settle();
-  show();
+  restore();
 })();

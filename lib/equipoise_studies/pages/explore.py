@@ -21,6 +21,14 @@ REPORT = "explore_conversations"
 TOPICS = ("M002", "R112")
 SETTINGS = ("patience", "gains", "target", "stop model")
 DECIMALS = 6
+FIGURES = {
+    "gfrc_time_travel_movies.html#gfrc-figure-5": "M002",
+    "gfrc2_iclr_researchers.html#gfrc2-figure-4": "R112",
+    "gfrc2_iclr_researchers.html#gfrc2-figure-5": "R112",
+    "explore_conversations.html#M002": "M002",
+    "explore_conversations.html#R112": "R112",
+}
+"""Topics of the figures from which a link leads here."""
 CASES = ("gfrc_time_travel_movies", "gfrc2_iclr_researchers")
 SCRIPT = Path(__file__).with_suffix(".js")
 WIDTH = 600
@@ -113,4 +121,5 @@ def values() -> dict[str, Any]:
 def page(notebooks: Mapping[str, Notebook]) -> Page | None:
     """The page, where its report has been made."""
     page_values = values() if REPORT in notebooks else {}
-    return Page("explore", "Explore", page_values) if page_values else None
+    moves = {figure: f"explore.html#about-{topic}" for figure, topic in FIGURES.items()}
+    return Page("explore", "Explore", page_values, moves=moves) if page_values else None
