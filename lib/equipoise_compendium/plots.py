@@ -94,10 +94,10 @@ def _with_stable_clips(svg: bytes) -> bytes:
 
 
 def _with_palette(png: bytes) -> bytes:
-    """Reduce a PNG to 256 colours, a third of its size: executed notebooks contain it."""
+    """Reduce a PNG to 64 colours, a quarter of its size: executed notebooks contain it."""
     drawing = Image.open(io.BytesIO(png)).convert("RGB")
     file = io.BytesIO()
-    reduced = drawing.quantize(256, dither=Image.Dither.NONE)
+    reduced = drawing.quantize(64, dither=Image.Dither.NONE)
     reduced.save(file, "PNG", optimize=True, dpi=(PNG_RESOLUTION, PNG_RESOLUTION))
     return file.getvalue()
 
