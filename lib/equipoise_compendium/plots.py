@@ -1,4 +1,4 @@
-"""Figures: one style for all, and files with the same bytes in every run."""
+"""Figures: one style for all, and files that have the same bytes at every run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from equipoise_compendium.words import plain
 COLOURS = ("#0072B2", "#A24400", "#338055", "#C377AA", "#C38811", "#4C80FF", "#441A00", "#3C444C")
 """Categories, in the order of use.
 
-Each has a contrast of at least 3 to 1 on the light and on the dark page. Readers who do not
-distinguish red and green can distinguish all of them.
+Each has a contrast of 3 to 1 on the light and on the dark page, and differs from the others for
+readers who do not distinguish red and green.
 """
 GREY = "#8A8A8A"
-"""Elements that are not the subject but must be visible."""
+"""What is not the subject but must be visible."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PNG_RESOLUTION = 144
 """Dots per inch of a PNG."""
@@ -52,12 +52,12 @@ def use_style() -> None:
 
 
 def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
-    """Draw a figure as svg, png or pdf, with the same bytes in every run.
+    """Draw a figure as svg, png or pdf, with the same bytes at every run.
 
-    ``title`` is the alternative text of an SVG, and its ids depend on ``name``.
+    ``title`` is read out of an SVG to readers who cannot see it, ``name`` makes its ids.
     """
     title = plain(title)
-    # Dates and versions would change the bytes in every run; None leaves them out.
+    # Dates and versions would make other bytes at every run; None leaves them out.
     metadata: dict[str, Any] = {"CreationDate": None}
     resolution: Any = "figure"
     if kind == "svg":
@@ -79,7 +79,7 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
 def _with_stable_clips(svg: bytes) -> bytes:
     """Name clip paths by their order and the content.
 
-    Matplotlib names them by unrounded numbers, whose last bit may differ between runs.
+    Matplotlib names them by unrounded numbers, whose last bit may differ from run to run.
     """
     names: list[bytes] = _CLIP.findall(svg)
     if not names:
@@ -94,10 +94,10 @@ def _with_stable_clips(svg: bytes) -> bytes:
 
 
 def _with_palette(png: bytes) -> bytes:
-    """Reduce a PNG to 256 colours, a third of its size, for executed notebooks."""
+    """Reduce a PNG to 64 colours, a quarter of its size: executed notebooks contain it."""
     drawing = Image.open(io.BytesIO(png)).convert("RGB")
     file = io.BytesIO()
-    reduced = drawing.quantize(256, dither=Image.Dither.NONE)
+    reduced = drawing.quantize(64, dither=Image.Dither.NONE)
     reduced.save(file, "PNG", optimize=True, dpi=(PNG_RESOLUTION, PNG_RESOLUTION))
     return file.getvalue()
 
@@ -108,12 +108,12 @@ def look(number: int) -> dict[str, Any]:
 
 
 def literal(text: object) -> str:
-    """Escape text from data, so that a dollar sign starts no formula."""
+    """Escape text from data: a dollar sign begins no formula."""
     return plain(text).replace("$", r"\$")
 
 
 def note(
     ax: Axes, text: str, point: tuple[Any, Any], shift: tuple[float, float], **style: Any
 ) -> None:
-    """Write text next to a point, shifted by a number of points (1/72 inch)."""
+    """Write next to a point, shifted from it by so many printer's points."""
     ax.annotate(text, point, xytext=shift, textcoords="offset points", **style)

@@ -142,7 +142,6 @@ class Report:
         *,
         alt: str = "",
         values: pd.DataFrame | None = None,
-        narrow: Axes | Figure | None = None,
         keys: Sequence[str] = (),
         against: str | None = None,
         basis: Basis = "derived",
@@ -172,8 +171,6 @@ class Report:
         (self.folder / files[0]).write_bytes(plots.rendered(figure, "svg", alt, slug))
         png = plots.rendered(figure, "png", alt, slug)
         plt.close(figure)
-        if narrow is not None:
-            plt.close(narrow.get_figure(root=True))
         if values is not None:
             files.append(f"figures/{slug}.csv")
             write_csv(values, self.folder / files[-1], for_spreadsheets=True)

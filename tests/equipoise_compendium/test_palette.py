@@ -55,7 +55,7 @@ def contrast(colours: Colours, ground: Colours) -> Colours:
 
 def turned(colours: Colours) -> Colours:
     """Colours as the dark page shows them: inverted, hue turned back, laid over the ground."""
-    assert "figure img { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; }" in STYLE
+    assert " img { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; }" in STYLE
     return np.asarray(1 - (1 - np.clip((1 - colours) @ HALF_TURN.T, 0, 1)) * (1 - DARK))
 
 

@@ -115,12 +115,12 @@ def test_the_picture_has_every_cell_that_differs_and_leads_to_it() -> None:
         page, _, anchor = address.partition(".html#")
         if "-cell-" not in anchor:
             continue  # a figure has no cells
-        match = re.search(
+        found = re.search(
             rf'<mark id="{re.escape(anchor)}">.*?</mark><br><small>published (.*?)</small>',
             texts[page],
         )
-        assert match is not None, address
-        assert f": published {match[1]}, " in label, address
+        assert found is not None, address
+        assert f": published {found[1]}, " in label, address
         n_cells += 1
     assert n_cells > 40
 
