@@ -95,7 +95,7 @@ def test_the_command_ends_in_the_sentences_and_draws_them(tmp_path: Path) -> Non
     expected = verdicts(score_attribution(table))
     assert run.stderr.splitlines()[-2:] == expected
     assert run.stdout == ""
-    assert "<!-- CAB-precision, n = 20 -->" in figure.read_text()
+    assert ">CAB-precision, n = 20<" in figure.read_text()
     scores = pd.read_csv(output)
     assert scores.loc[scores["measure"].str.startswith("CAB"), "p_t"].notna().all()
     assert called("score", "attribution", str(path), "--figure", str(path)).exit_code == 2

@@ -315,9 +315,10 @@ def check_recompute(clone: Clone) -> None:
     ledger = clone.table("my-compendium/reports/ledger.csv").set_index(["paper", "artefact"])
     cells, differing = ledger.loc[("anscombe", "table-1"), ["cells", "differing"]].map(int)
     guide = RECOMPUTE.read_text(encoding="utf-8")
-    assert f"{cells} printed cells in one table" in guide
-    assert f"Of its cells {cells - differing} agree, and {differing} differ" in guide
-    assert ledger.loc[("smith2020", "table-1"), "status"] == "exact"
+    assert f"one table with {cells} published cells" in guide
+    assert f"{cells - differing} cells agree. Nine differ" in guide
+    assert differing == 9
+    assert ledger.loc[("smith2020", "table-1"), "status"] == "reproduced"
     assert "1 passed" in clone.said
 
 
