@@ -23,7 +23,6 @@ from equipoise_cli.shared import fail, named, notebook_name
 @click.option(
     "--jobs", type=click.IntRange(1), help="Notebooks to run at a time.  [number of processors]"
 )
-@click.option("--force", is_flag=True, expose_value=False, help="No effect: a build always runs.")
 def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], jobs: int | None) -> None:
     """Run NOTEBOOKS (default: all), and make their reports and the site.
 

@@ -49,21 +49,22 @@ class Outcome:
 # --- running --------------------------------------------------------------------------------------
 
 
+class _Parameters:
+    """The code of a notebook's parameters; papermill itself turns the keys of a dict into text."""
+
+    @staticmethod
+    def codify(parameters: Mapping[str, Any], comment: str) -> str:
+        lines = [f"{name} = {value!r}" for name, value in parameters.items()]
+        return "\n".join([f"# {comment}", *lines, ""])
+
+
 def execute(source: str, parameters: Mapping[str, Any], folder: str) -> str:
     """Run a notebook into a folder, in a separate process; return the error, if any."""
     import papermill
-    from papermill.translators import PythonTranslator, papermill_translators
+    from papermill.translators import papermill_translators
     from traitlets.config import Config
 
-    class Literals(PythonTranslator):  # type: ignore[misc]
-        """Write parameters as Python does; papermill turns the keys of a dict into text."""
-
-        @classmethod
-        def translate(cls, val: Any) -> str:
-            return repr(val)
-
-    papermill_translators.register("python", Literals)
-
+    papermill_translators.register("python", _Parameters)
     # papermill warns about parameters of type Literal, which it does not support.
     logging.getLogger("papermill").setLevel(logging.ERROR)
     Path(folder).mkdir(exist_ok=True)
@@ -195,9 +196,11 @@ def build(
     with contextlib.suppress(OSError):
         work.rmdir()
     if not (parameters and all(parameters.values())):
-        # The findings need the report of the failed notebook, which the build has just named.
-        with contextlib.suppress(ValueError) if n_failed else contextlib.nullcontext():
+        try:
             write_summaries(reports)
+        except findings.MissingReportError:
+            if not n_failed:
+                raise  # else it is the report of a notebook that failed, and that is named
 
 
 def manifests() -> list[dict[str, Any]]:

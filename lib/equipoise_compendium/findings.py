@@ -22,6 +22,10 @@ _CONDITION_ENDS = re.compile(r",(?=[^,=]+=)")
 PLACE = re.compile(r"\{([^{}|]+)\|([^{}|]*)\|([^{}|]+)\|([^{}|]+)\}")
 
 
+class MissingReportError(ValueError):
+    """A sentence reads a number from a report that is missing."""
+
+
 def render(template: str, folders: Sequence[Path]) -> str:
     """Return the findings as Markdown; read each file from the first folder that has it.
 
@@ -35,7 +39,7 @@ def render(template: str, folders: Sequence[Path]) -> str:
             if path.is_file():
                 # As text: a word such as "nan" or "007" is shown unchanged.
                 return pd.read_csv(path, dtype=str, keep_default_na=False)
-        raise ValueError(f"data/findings.md: reports/{file} not found")
+        raise MissingReportError(f"data/findings.md: reports/{file} not found")
 
     def cell(place: re.Match[str]) -> str:
         file, conditions, column, number_format = (group.strip() for group in place.groups())

@@ -351,6 +351,7 @@ _VERDICT_GROUNDS = {
     "inconclusive": "#fbe8b5",
     "not testable": "#e6e6e6",
     "evidence": "#e6e6e6",
+    "positive control": "#e6e6e6",
 }
 CLAIM_COLUMNS = ["Collection", "Basis", "Estimate", "95% CI", "n", "Published", "p", "Result"]
 """Header of the evidence on a claim; p is corrected by Holm's method once all reports are built."""
@@ -399,6 +400,22 @@ def claim_cells(row: Mapping[str, Any]) -> list[str]:
     return [collection, basis, estimate, interval, n, published, p, row.get("result") or ""]
 
 
+def claim_table(
+    rows: Sequence[Mapping[str, Any]],
+) -> tuple[list[str], list[list[str]]]:
+    """Return header and lines of the evidence on a claim, without columns that are empty."""
+    lines = [claim_cells(row) for row in rows]
+    used = [at for at in range(len(CLAIM_COLUMNS)) if any(line[at] for line in lines)]
+    return [CLAIM_COLUMNS[at] for at in used], [[line[at] for at in used] for line in lines]
+
+
+def claim_label(claim: Mapping[str, Any]) -> str:
+    """Return the verdict on a claim; a control has none, because each collection counts alone."""
+    if claim["kind"] == "positive control":
+        return "positive control"
+    return claim.get("verdict") or "evidence"
+
+
 def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the protocol of a claim as terms and their values."""
     unit = "" if claim["unit"] == "1" else f" ({claim['unit']})"
@@ -428,8 +445,8 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     ``evidence`` are its rows. A claim has no verdict until all reports of the paper are built,
     because Holm's correction needs all of them.
     """
-    statement, verdict = str(claim["statement"]), claim.get("verdict") or "evidence"
-    lines = [claim_cells(row) for row in claim["evidence"]]
+    statement, verdict = str(claim["statement"]), claim_label(claim)
+    header, lines = claim_table(claim["evidence"])
     details = claim_details(claim)
     listed = "".join(
         f"<dt>{html.escape(term)}</dt><dd>{html.escape(text)}</dd>" for term, text in details
@@ -437,11 +454,11 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     page = (
         f'<div class="claim {css_name(verdict)}">'
         f"<p>{verdict_label(verdict)} <b>{html.escape(statement)}</b></p>"
-        f'<div style="overflow-x: auto">{html_table("", CLAIM_COLUMNS, lines)}</div>'
+        f'<div style="overflow-x: auto">{html_table("", header, lines)}</div>'
         f"<details><summary>Quotation and criterion</summary><dl>{listed}</dl></details></div>"
     )
     label = f"{verdict.capitalize()} ({claim['kind']})"
-    markdown = f"**{label}:** {markdown_cell(statement)}\n\n{markdown_table(CLAIM_COLUMNS, lines)}"
+    markdown = f"**{label}:** {markdown_cell(statement)}\n\n{markdown_table(header, lines)}"
     markdown += "".join(f"\n- {term}: {markdown_cell(text)}" for term, text in details)
     words = [f"{label}: {statement}"]
     words += ["; ".join(filter(None, line)) for line in lines]

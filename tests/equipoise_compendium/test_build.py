@@ -58,7 +58,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
 
 def test_the_command_says_what_became_of_each_notebook(root: Path) -> None:
     put(root, TABLE, "1 / 0", "report.finish()", name="broken")
-    ran = CliRunner().invoke(main, ["build", "--force", "--jobs", "1"])
+    ran = CliRunner().invoke(main, ["build", "--jobs", "1"])
     assert ran.exit_code == 1
     lines = ran.stdout.splitlines()
     assert " built  example" in lines

@@ -580,3 +580,13 @@ def test_the_reported_strata_are_those_of_the_lists_one_by_one() -> None:
             if stratum == "0":
                 # a list without any term is fair by both measures
                 assert row["NFaiRR"] == row["TExFAIR"] == 1
+
+
+def test_bounds_from_tables_are_those_of_the_tables() -> None:
+    """The protocol states two bounds of chapter 4 that come from Table 4.2."""
+    table = printed_table("thesis/table-4.2").set_index(["queries", "model"]).astype(float)
+    bm25 = table.xs("BM25", level="model")
+    largest = table["CRBO"].sub(bm25["CRBO"], level="queries").abs().max()
+    criteria = stated("thesis")["criterion"]
+    assert criteria["4.2-comparable"] == f"in [{-largest:.4f}, {largest:.4f}]"
+    assert criteria["4.1-control-bias"] == f"<= {bm25['NFaiRR'].max():.4f}"

@@ -17,7 +17,7 @@ from equipoise_compendium import project
 from equipoise_compendium.build import comparison_of
 from equipoise_compendium.claims import Criterion
 from equipoise_compendium.printed import EMPTY_CELLS, Comparison, Printed, as_number
-from equipoise_compendium.terms import RECOMPUTED, REPLICATED, css_name
+from equipoise_compendium.terms import RECOMPUTED, REPLICATED
 
 CELLS = {
     "agrees": "equals the published cell",
@@ -25,8 +25,13 @@ CELLS = {
     "likely": "differs, reason likely",
 }
 """Marks of compared cells, and what they mean."""
-VERDICTS = {name: name for name in ("supported", "contradicted", "inconclusive")}
-"""Marks of evidence, by the verdict on its claim."""
+RESULTS = {
+    "supported": "supports its finding",
+    "contradicted": "contradicts it",
+    "inconclusive": "imprecise, or the control failed",
+}
+"""Marks of evidence from one collection, and what each says."""
+_MARK_OF = {"supports": "supported", "contradicts": "contradicted"}
 CELL_LIMIT, CLAIM_LIMIT = 1000.0, 100.0
 """The values at both ends of a strip; what lies beyond is drawn there."""
 
@@ -161,10 +166,10 @@ def _evidence(claim: Mapping[str, Any], row: Mapping[str, Any]) -> Mark:
 
     ends = sorted((place(row["low"]), place(row["high"]))) if half else None
     return Mark(
-        css_name(claim["verdict"]),
+        _MARK_OF.get(row["result"], "inconclusive"),
         place(row["estimate"]),
         f"claims.html#claim-{claim['paper']}-{claim['claim']}",
-        f"{claim['verdict'].capitalize()}: {claim['statement']} ({row['collection']})",
+        f"{row['collection']}: {row['result']}. {claim['statement']}",
         (ends[0], ends[1]) if ends else None,
     )
 
@@ -238,6 +243,6 @@ def panels(
             "is met on the right.",
             replicated(ledger, claims),
             ticks(CLAIM_LIMIT),
-            VERDICTS,
+            RESULTS,
         ),
     ]

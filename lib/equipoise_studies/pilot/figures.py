@@ -31,7 +31,8 @@ def label_ends(ax: Axes) -> None:
     Needs the limits of the axes.
     """
     low, high = ax.get_ylim()
-    height = ax.get_window_extent().height * 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    # in points, of which an inch has 72
+    height = ax.get_window_extent().height / ax.figure.dpi * 72
     ends = []
     for line in ax.lines:
         x, y = np.asarray(line.get_xydata(), dtype=np.float64)[-1]
