@@ -206,6 +206,23 @@ def test_the_interval_of_a_variance_ratio_contains_one_under_the_null() -> None:
         assert contained / 2000 == pytest.approx(0.95, abs=0.015)
 
 
+def test_bounds_of_f_contain_it_for_every_sum_that_rounds_to_the_published_one() -> None:
+    rng = np.random.default_rng(8)
+    freedom = {"topic": 19, "model": 4, "Error": 76, "Total": 99}
+    for _ in range(200):
+        sums = {source: rng.uniform(0.002, 0.5) for source in freedom}
+        ratio = sums["model"] / 4 / (sums["Error"] / 76)
+        rounded = {source: f"{value:.3f}" for source, value in sums.items()}
+        published = pd.DataFrame({"SS": rounded, "DF": freedom, "F": "0"}).rename_axis("source")
+        published.loc["model", "F"] = str(ratio)
+        bounds = claims.bounds_of_ratios(published, 0.0005).set_index("source").loc["model"]
+        assert bounds["within"] == "True"
+        assert bounds["lowest F"] <= ratio <= bounds["highest F"]
+    published.loc["model", "F"] = str(1.01 * bounds["highest F"])
+    outside = claims.bounds_of_ratios(published, 0.0005).set_index("source")
+    assert outside.loc["model", "within"] == "False"
+
+
 def test_an_effect_of_the_permutation_is_found_by_md1() -> None:
     assert (nested_ratio(good_for_all(moving())).low or 0) > 1
     rng = np.random.default_rng(6)

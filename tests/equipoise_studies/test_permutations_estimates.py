@@ -51,7 +51,7 @@ def test_the_sampling_error_is_that_of_drawing_without_replacement() -> None:
     population = {"1": rng.random(7), "2": rng.random(5)}
     exact = pd.DataFrame(
         [("a", t, len(v), v.mean(), v.std(), v.min(), v.max()) for t, v in population.items()],
-        columns=["run", "topic", "orders", "mean", "sd", "minimum", "maximum"],
+        columns=["run", "topic", "count", "mean", "sd", "minimum", "maximum"],
     )
     draws = []
     for _ in range(4000):
@@ -67,7 +67,7 @@ def test_the_sampling_error_is_that_of_drawing_without_replacement() -> None:
     assert table["sampled mean"] == pytest.approx(sampled_mean)
     assert table["error"] == pytest.approx(sampled_mean - table["mean"])
     # With one of two permutations drawn, the whole variance remains: (2 - 1) / (2 - 1).
-    two = pd.DataFrame({"run": ["a"], "topic": ["1"], "orders": [2], "sd": [0.3]})
+    two = pd.DataFrame({"run": ["a"], "topic": ["1"], "count": [2], "sd": [0.3]})
     assert standard_errors(two, [1])["standard error"].tolist() == pytest.approx([0.3])
 
 
@@ -92,9 +92,9 @@ def test_probabilities_of_ranking_two_systems_are_those_of_draws() -> None:
         names = [f"{systems[a]} and {systems[b]}" for a, b in pairs]
         assert right / 1500 == pytest.approx(certainty.loc[size, names].tolist(), abs=0.035)
     table = permutations_for_ranking(every, systems)
-    needed = table.set_index("wanted")["orders of each conversation"]
+    needed = table.set_index("criterion")["permutations per conversation"]
     few, many = needed["expected Kendall's tau 0.8"], needed["expected Kendall's tau 0.9"]
-    assert few <= many <= needed["the same ranking, 19 times in 20"]
+    assert few <= many <= needed["the same ranking in 95% of samples"]
     taus = 2 * pair_certainty(every, systems, [many - 1, many]).mean(axis=1) - 1
     assert taus[many - 1] < 0.9 <= taus[many]
 
@@ -127,7 +127,7 @@ def test_bootstraps_have_the_means_that_their_definitions_give() -> None:
     assert means["reference bootstrap"] == pytest.approx(reference, abs=2e-3)
     # A context adds this to the others' scores of the utterances alone; the program subtracts it.
     others = mean_of_pairs((pairs[0] + pairs[2]) / 2 - alone) / SIZE
-    turned = means["mixed-models bootstrap, sign turned"]
+    turned = means["mixed-models bootstrap, sign reversed"]
     assert turned == pytest.approx(alone.mean() + others, abs=2e-3)
     assert means["mixed-models bootstrap"] == pytest.approx(alone.mean() - others, abs=2e-3)
 
@@ -155,7 +155,7 @@ def test_pairs_that_were_not_sampled_count_nothing() -> None:
     # share of the pairs of the original order
     share = STRUCTURE.adjacency()[np.arange(SIZE - 1), np.arange(1, SIZE)].sum()
     assert found["reference bootstrap"].mean() == pytest.approx(0.8 * share / (SIZE - 1), abs=0.01)
-    turned = found["mixed-models bootstrap, sign turned"].mean()
+    turned = found["mixed-models bootstrap, sign reversed"].mean()
     assert turned == pytest.approx(0.5 + 0.3 * share / SIZE, abs=0.01)
 
 
@@ -186,7 +186,7 @@ def test_a_system_that_moves_as_the_others_do_is_predicted_exactly_and_another_i
         errors = table.loc[name, ["mean error", "sd error", "distance"]].to_numpy()
         assert errors == pytest.approx(0, abs=1e-12)
         assert table.loc[name, "coverage"].to_numpy() == pytest.approx(0.9, abs=0.02)
-    alone = table.loc[("the script alone", "a")]
+    alone = table.loc[("the original order alone", "a")]
     gaps = [abs(scores[0, 0] - scores[:, 0].mean()) for scores in every.values()]
     assert alone["mean error"] == pytest.approx(np.mean(gaps))
     assert alone["sd error"] == pytest.approx(np.mean([s[:, 0].std() for s in every.values()]))
@@ -234,7 +234,7 @@ def test_a_mean_over_permutations_is_predicted_with_the_largest_error_of_a_known
     table = predicted_means(originals, every, ["people"]).set_index("run")
     change = np.mean([scores[:, 0].mean() - scores[0, 0] for scores in every.values()])
     new = table.loc["new"]
-    assert new[["script", "mean"]].tolist() == pytest.approx([0.25, 0.25 + change])
+    assert new[["original", "mean"]].tolist() == pytest.approx([0.25, 0.25 + change])
     assert new["high"] - new["low"] == pytest.approx(0, abs=1e-12)
     assert new["band low"] < new["mean"] < new["band high"]
     assert table.loc["people"].tolist() == pytest.approx([0.6] * 6)

@@ -280,7 +280,7 @@ def test_exact_values_agree_with_scoring_every_permutation_by_ir_measures(system
         totals.append(np.mean(list(plain_scores(system, order).values())))
     tried = experiment()
     exact = tried.exact([system]).iloc[0]
-    assert exact["orders"] == len(totals) == 6
+    assert exact["count"] == len(totals) == 6
     looks_back_once = SYSTEMS[system].context in ("none", "previous")
     assert exact["how"] == ("adjacency" if looks_back_once else "enumeration")
     expected = [np.mean(totals), np.std(totals), np.min(totals), np.max(totals)]

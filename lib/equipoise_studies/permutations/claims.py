@@ -1,4 +1,4 @@
-"""Evidence on claims: an estimate over conversations with its 95% interval."""
+"""Evidence on claims: an estimate over conversations with its 95% confidence interval."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def over_conversations(
     *,
     published: float | None = None,
 ) -> Evidence:
-    """A statistic of the means over conversations, the first axis; by default the mean itself."""
+    """Bootstrap a statistic of the means over conversations, the first axis.
+
+    The statistic is by default the mean itself.
+    """
     array = np.asarray(values, dtype=np.float64)
 
     def resampled_mean(places: Integers) -> float:
@@ -39,8 +42,13 @@ def over_conversations(
     return bootstrapped(resampled_mean, len(array), published=published)
 
 
+def not_sampled(value: float, published: float | None = None) -> Evidence:
+    """Return a value without an interval, since nothing was sampled."""
+    return Evidence(float(value), published=published, reason="nothing is sampled")
+
+
 def by_system(values: pd.DataFrame, published: pd.Series | None = None) -> dict[str, Evidence]:
-    """The mean over conversations of each column; ``published``: values by column."""
+    """Bootstrap the mean over conversations of each column; ``published``: values by column."""
     known = {} if published is None else published.to_dict()
     evidence = {}
     for system in values.columns:
@@ -57,13 +65,18 @@ def text(evidence: Evidence, decimals: int = 3) -> str:
     return f"{number(estimate, decimals)} {ends}"
 
 
+def percent(evidence: Evidence) -> str:
+    """Write a share with its interval in percent."""
+    return f"{evidence.estimate:.0%} [{evidence.low:.0%}, {evidence.high:.0%}]"
+
+
 def bootstrapped(
     statistic: Callable[[Integers], float],
     conversations: int,
     *,
     published: float | None = None,
 ) -> Evidence:
-    """A statistic of the places of conversations, which are drawn with replacement."""
+    """Bootstrap a statistic of the positions of conversations, drawn with replacement."""
     rng = np.random.default_rng(_SEED)
     interval = resampled(statistic, conversations, rng, resamples=_RESAMPLES)
     return Evidence(*interval, n=conversations, published=published)
@@ -72,22 +85,46 @@ def bootstrapped(
 def variance_ratio(
     ratio: float, freedom: tuple[float, float], *, published: float | None = None
 ) -> Evidence:
-    """A ratio of two mean squares, with the interval of the F distribution."""
+    """Return a ratio of two mean squares with the interval of its F distribution."""
     high_quantile, low_quantile = stats.f.ppf([1 - _ALPHA / 2, _ALPHA / 2], *freedom)
     low, high = float(ratio / high_quantile), float(ratio / low_quantile)
     return Evidence(float(ratio), low, high, published=published)
+
+
+def bounds_of_ratios(published: pd.DataFrame, half_unit: float) -> pd.DataFrame:
+    """Bound the F of a published analysis of variance by the rounding of its sums of squares.
+
+    ``published``: one row per source, columns SS, DF, F. ``half_unit``: half a unit of the last
+    published digit of SS. Returns columns source, lowest F, published F, highest F, within.
+    """
+    sources = published.astype({"SS": float, "DF": int})
+    residual = sources.loc["Error"]
+    factors = sources.drop(["Error", "Total"])
+    least = (factors["SS"] - half_unit).clip(lower=0) / factors["DF"]
+    most = (factors["SS"] + half_unit) / factors["DF"]
+    bounds = pd.DataFrame(
+        {
+            "lowest F": least / ((residual["SS"] + half_unit) / residual["DF"]),
+            "published F": factors["F"],
+            "highest F": most / ((residual["SS"] - half_unit) / residual["DF"]),
+        }
+    )
+    within = factors["F"].astype(float).between(bounds["lowest F"], bounds["highest F"])
+    return bounds.assign(within=within.astype(str)).reset_index()
 
 
 # --- systems randomly permuted on each conversation -----------------------------------------------
 
 
 def systems_exchanged(values: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    """Values shaped (conversations, systems), each row randomly permuted: (draws, ...)."""
+    """Permute each row of values shaped (conversations, systems) at random: (draws, ...)."""
     return rng.permuted(np.tile(values, (draws, 1, 1)), axis=2)
 
 
 def model_effect(values: pd.DataFrame, *, published: float | None = None) -> Evidence:
-    """F of the factor model over conversations, minus its mean with systems randomly exchanged.
+    """Compute F of the factor model minus its expectation under the null hypothesis.
+
+    The units are conversations; the systems are randomly permuted within each.
 
     ``values``: one row per conversation, one column per system.
     """
@@ -101,7 +138,7 @@ def model_effect(values: pd.DataFrame, *, published: float | None = None) -> Evi
 
 
 def false_alarms(wide: pd.DataFrame) -> Evidence:
-    """How often MD1 finds the factor model significant with systems randomly exchanged.
+    """Compute how often MD1 finds an effect of the model under the null hypothesis.
 
     ``wide``: of `score_matrix`.
     """
@@ -123,7 +160,7 @@ def false_alarms(wide: pd.DataFrame) -> Evidence:
 
 
 def count_tiers(parts: Sequence[Floats]) -> int:
-    """Tiers by Tukey's test on the residual of MD1; parts shaped (permutations, systems)."""
+    """Count tiers by Tukey's test on the residual of MD1; parts shaped (permutations, systems)."""
     values = np.concatenate(parts)
     rows, systems = values.shape
     centred = values - values.mean(axis=1, keepdims=True)
@@ -135,7 +172,7 @@ def count_tiers(parts: Sequence[Floats]) -> int:
 
 
 def more_tiers(wide: pd.DataFrame) -> Evidence:
-    """Tiers of MD1 minus those in the original order, compared with systems randomly exchanged.
+    """Compute tiers of MD1 minus tiers in the original order, minus their expectation by chance.
 
     ``wide``: of `score_matrix`.
     """
@@ -153,7 +190,7 @@ def more_tiers(wide: pd.DataFrame) -> Evidence:
 
 
 def more_tiers_exactly(original: pd.DataFrame, means: pd.DataFrame) -> Evidence:
-    """Tiers of MD0 on exact means over all permutations minus those in the original order.
+    """Compute tiers of MD0 on exact means minus tiers in the original order.
 
     Both: one row per conversation, one column per system.
     """
@@ -169,7 +206,7 @@ def more_tiers_exactly(original: pd.DataFrame, means: pd.DataFrame) -> Evidence:
 
 
 def omega_squared_of_topics(values: pd.DataFrame, *, published: float | None = None) -> Evidence:
-    """Partial omega squared of the factor topic of MD0.
+    """Bootstrap partial omega squared of the factor topic of MD0.
 
     ``values``: one row per conversation, one column per system.
     """
@@ -189,7 +226,10 @@ def omega_squared_of_topics(values: pd.DataFrame, *, published: float | None = N
 
 
 def omega_squared_of_model(wide: pd.DataFrame, *, published: float | None = None) -> Evidence:
-    """Partial omega squared of the factor model of MD1; ``wide``: of `score_matrix`."""
+    """Bootstrap partial omega squared of the factor model of MD1.
+
+    ``wide``: of `score_matrix`.
+    """
     systems = wide.shape[1]
     centred = wide.sub(wide.mean(axis=1), axis=0)
     # Of each conversation the sums of the systems, the sum of squares and the number of rows: the
@@ -210,12 +250,12 @@ def omega_squared_of_model(wide: pd.DataFrame, *, published: float | None = None
 
 
 def shared_by_systems(wide: pd.DataFrame) -> Evidence:
-    r"""Share of the effect of a permutation that is common to the systems.
+    r"""Bootstrap the share of the effect of a permutation that is common to the systems.
 
     .. math:: \rho = \frac{\sigma^2_\nu}{\sigma^2_\nu + \sigma^2_\varepsilon}
 
-    with topic x model taken out of the residual: 0 where no permutation suits all systems, 1 where
-    every permutation changes all systems equally. ``wide``: of `score_matrix`.
+    Topic x model is taken out of the residual. The share is 0 where no permutation suits all
+    systems, and 1 where every permutation changes all systems equally. ``wide``: of `score_matrix`.
     """
     systems = wide.shape[1]
     rows = []
@@ -239,7 +279,7 @@ def shared_by_systems(wide: pd.DataFrame) -> Evidence:
 
 
 def gains_chosen_by_others(scores_of_all: Mapping[str, Floats]) -> Floats:
-    """Gain over the original order on the permutation that is best for the mean of the others.
+    """Compute gains over the original order on the permutation that is best for the others.
 
     The best of many permutations is above any one by chance. So the system that is tested has no
     part in the choice: if no permutation suits all, the expected gain is 0. ``scores_of_all``: of
@@ -255,10 +295,11 @@ def gains_chosen_by_others(scores_of_all: Mapping[str, Floats]) -> Floats:
 
 
 def better_for_all(scores_of_all: Mapping[str, Floats]) -> Floats:
-    """Share of the permutations that are better than the original order for all, minus chance.
+    """Compute the share of permutations that are better for all systems, minus chance.
 
-    By chance each system has better permutations of its own, as many as it has here: the product of
-    their shares. ``scores_of_all``: of `Experiment.scores_of_all`. Returns shape (conversations,).
+    Better means a higher score than in the original order. By chance, the systems have independent
+    preferences: the expected share is the product of their shares. ``scores_of_all``: of
+    `Experiment.scores_of_all`. Returns shape (conversations,).
     """
     surplus = []
     for scores in scores_of_all.values():
@@ -271,7 +312,7 @@ def better_for_all(scores_of_all: Mapping[str, Floats]) -> Floats:
 
 
 def taus_of_pairs(wide: pd.DataFrame) -> dict[str, Floats]:
-    """Kendall's tau between the rankings of the systems by any two permutations, by topic.
+    """Compute Kendall's tau between the rankings by any two permutations, by topic.
 
     ``wide``: of `score_matrix`. A permutation on which all systems are equal has no ranking.
     """
@@ -288,6 +329,6 @@ def taus_of_pairs(wide: pd.DataFrame) -> dict[str, Floats]:
 
 
 def original_and_mean(wide: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Scores in the original order, and means over permutations: conversations by systems."""
+    """Return scores in the original order and means over permutations, both by conversation."""
     original = wide.xs(ORIGINAL, level="permutation")
     return original, wide.groupby(level="topic", sort=False).mean().loc[original.index]

@@ -1,6 +1,6 @@
-"""The derived data of CAsT 2019 and 2020 that the notebooks start from, as tables.
+"""The derived data of CAsT 2019 and 2020, as tables.
 
-A text is a bag of term numbers here, such as "0714 3624"; ``data/facts/permutations`` says how it
+A text is a bag of term numbers, such as "0714 3624"; ``data/facts/permutations`` describes how it
 was made.
 """
 
@@ -11,13 +11,14 @@ from typing import Literal
 
 import pandas as pd
 
+from equipoise.measures.effectiveness import effectiveness
 from equipoise.permutations.structures import Structure, class_structures
 from equipoise_compendium import project
 from equipoise_studies.permutations.systems import Collection, Conversation
 
 
 def _read(name: str) -> pd.DataFrame:
-    """A table of derived data; in CSV every column is text."""
+    """Read a table of derived data; in CSV every column is text."""
     path = project.data("facts", "permutations", name)
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
@@ -25,7 +26,7 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
-    """Judged utterances in their original order.
+    """Read judged utterances in their original order.
 
     Columns query, topic, turn, class, terms (a bag); for 2019 also proposed class, anaphoric and
     phrase (the bag of what a later pronoun refers to).
@@ -38,18 +39,18 @@ def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
 
 
 def read_collection(year: Literal[2019, 2020] = 2019) -> Collection:
-    """The passages whose text is public."""
+    """Read the passages whose text is public."""
     passages = _read("passages.parquet" if year == 2019 else "passages_2020.parquet")
     return Collection.from_texts(dict(zip(passages["document"], passages["terms"], strict=True)))
 
 
 def read_qrels(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
-    """Judgements: columns query, document, grade."""
+    """Read judgements: columns query, document, grade."""
     return _read("qrels.parquet" if year == 2019 else "qrels_2020.parquet").astype({"grade": int})
 
 
 def read_rewritings() -> pd.DataFrame:
-    """Rewritten utterances of CAsT 2019 as bags: one row per query, one column per rewriter."""
+    """Read rewritten utterances of CAsT 2019 as bags: queries by rewriters."""
     return _read("rewritings.csv").pivot_table(
         index="query", columns="rewriter", values="terms", aggfunc="first", sort=False
     )
@@ -58,14 +59,14 @@ def read_rewritings() -> pd.DataFrame:
 def conversations(
     utterances: pd.DataFrame, structures: Mapping[str, Structure] | None = None
 ) -> list[Conversation]:
-    """Conversations, in the order of first appearance, from a table of judged utterances.
+    """Make conversations from a table of judged utterances, in order of first appearance.
 
     ``structures``: valid permutations by topic; by default those of the classes.
     """
     if structures is None:
         structures = class_structures(utterances)
     rewrites = _read("model_rewrites.csv").set_index("query")
-    scripted = []
+    parsed = []
     for topic, turns in utterances.groupby("topic", sort=False):
         ordered = turns.sort_values("turn", kind="stable")
         queries = ordered["query"].tolist()
@@ -77,7 +78,7 @@ def conversations(
         if "phrase" in ordered:
             antecedents["phrases"] = tuple(ordered["phrase"])
             antecedents["anaphoric"] = tuple(ordered["anaphoric"])
-        scripted.append(
+        parsed.append(
             Conversation(
                 topic=str(topic),
                 queries=tuple(queries),
@@ -87,14 +88,14 @@ def conversations(
                 **antecedents,
             )
         )
-    return scripted
+    return parsed
 
 
 def read_rankings(count: int) -> pd.DataFrame:
-    """The first of the public rankings of the full collection.
+    """Read the first ``count`` public rankings of the whole collection.
 
-    Columns run, query, rank, document, score. The id of a document that is not relevant was not
-    kept: its rank replaces it.
+    Columns run, query, rank, document, score. The rank of a document that is not relevant replaces
+    its id.
     """
     table = _read("rankings.parquet")
     runs = table["run"].unique()[:count]
@@ -102,7 +103,9 @@ def read_rankings(count: int) -> pd.DataFrame:
 
 
 def read_whole_collection(depth: int = 10) -> pd.DataFrame:
-    """The first ranks of 16 systems on the full collection, documents as in `read_rankings`.
+    """Read the first ranks of 16 systems on the whole collection.
+
+    Documents are as in `read_rankings`.
 
     Columns run, query, rank, document, judged, score.
     """
@@ -110,6 +113,12 @@ def read_whole_collection(depth: int = 10) -> pd.DataFrame:
     if depth > table["rank"].max():
         raise ValueError(f"the cut-off must be at most {table['rank'].max()} here, got {depth}")
     return _with_documents(table[table["rank"] <= depth].reset_index(drop=True))
+
+
+def scores_of_rankings(rankings: pd.DataFrame, qrels: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Score rankings by a measure such as nDCG@3: columns run, query, topic, value."""
+    scores = effectiveness(rankings, qrels, measures={measure: measure})
+    return scores.assign(topic=scores["query"].str.partition("_")[0])
 
 
 def _with_documents(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What is known of scores without all permutations: from samples, or from other systems.
+"""Estimates of scores over all permutations, from samples or from other systems.
 
 The paper draws 100 permutations and leaves it to future work to estimate scores "without actually
 having the permutations and the models at hand". Its authors' program tries five bootstraps. Here
@@ -25,7 +25,7 @@ from equipoise_studies.permutations.systems import Conversation
 LIKELY = 0.95
 LEVEL = 0.9  # share of the permutations that a band must contain
 CALIBRATED = "every change of the others, calibrated"
-_ORIGINAL_ALONE = "the script alone"
+_ORIGINAL_ALONE = "the original order alone"
 _ROUNDING = 1e-12
 
 # --- samples --------------------------------------------------------------------------------------
@@ -36,9 +36,9 @@ def authors_sample(
 ) -> Permutations:
     """Draw permutations as the authors' public program does, which is not uniform.
 
-    It picks what is uttered next among all available blocks. Those of FT utterances become
-    available only once the first utterance is uttered, which is then moved to the front. So FT
-    utterances tend to come late. ``classes``: by utterance, in the original order.
+    It picks the next block among all available ones. Blocks of FT utterances become available only
+    after the first utterance, which the program then moves to the front. So FT utterances tend to
+    come late. ``classes``: by utterance, in the original order.
     """
     heads = np.array([block[0] for block in structure.blocks])
     is_first_topic = np.array([classes[head] == "FT" for head in heads])
@@ -57,30 +57,30 @@ def authors_sample(
 
 
 def _standard_errors(table: pd.DataFrame, n_drawn: pd.Series, keys: Sequence[str]) -> pd.Series:
-    r"""Standard errors of means over conversations, of each of which some permutations are drawn.
+    r"""Compute standard errors of means over conversations with some permutations drawn of each.
 
     .. math:: SE = \frac{1}{C} \sqrt{\sum_c \frac{\sigma_c^2}{m_c} \cdot \frac{N_c - m_c}{N_c - 1}}
     """
-    n_undrawn = table["orders"] - n_drawn
-    share_undrawn = (n_undrawn / (table["orders"] - 1).clip(lower=1)).clip(lower=0)
+    n_undrawn = table["count"] - n_drawn
+    share_undrawn = (n_undrawn / (table["count"] - 1).clip(lower=1)).clip(lower=0)
     variance = table["sd"] ** 2 / n_drawn * share_undrawn
     groups = variance.groupby([table[key] for key in keys], sort=False)
     return (np.sqrt(groups.sum()) / groups.size()).rename("standard error")
 
 
 def standard_errors(exact: pd.DataFrame, sizes: Sequence[int]) -> pd.DataFrame:
-    """Standard error of a system's mean by the number of permutations drawn per conversation.
+    """Compute the standard error of a mean by the number of permutations per conversation.
 
-    ``exact``: columns run, topic, orders (the number of all permutations), sd. Returns columns run,
+    ``exact``: columns run, topic, count (of all valid permutations), sd. Returns columns run,
     permutations, standard error.
     """
     table = exact.merge(pd.DataFrame({"permutations": sorted(set(sizes))}), how="cross")
-    n_drawn = table["permutations"].clip(upper=table["orders"])
+    n_drawn = table["permutations"].clip(upper=table["count"])
     return _standard_errors(table, n_drawn, ["run", "permutations"]).reset_index()
 
 
 def sampling_error(exact: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Values of each system over sampled permutations next to the exact ones over all of them.
+    """Compare each system's values over sampled permutations with the exact ones over all.
 
     ``exact``: of `Experiment.exact`. ``scores``: the sampled permutations; the original order does
     not count as drawn. Returns columns run, mean, sampled mean, error, standard error, minimum,
@@ -115,7 +115,7 @@ def _pair_name(a: str, b: str) -> str:
 def pair_certainty(
     scores_by_topic: Mapping[str, Floats], systems: Sequence[str], sizes: Sequence[int]
 ) -> pd.DataFrame:
-    r"""Probability that few permutations order two systems as their exact means do.
+    r"""Compute the probability that few permutations rank two systems as their exact means do.
 
     .. math:: P = \Phi\Bigl( \frac{|\Delta|}{SE(m)} \Bigr)
 
@@ -130,12 +130,12 @@ def pair_certainty(
         for topic, scores in scores_by_topic.items():
             gap = scores[:, a] - scores[:, b]
             rows.append((name, topic, len(gap), gap.mean(), gap.std()))
-    gaps = pd.DataFrame(rows, columns=["run", "topic", "orders", "mean", "sd"])
+    gaps = pd.DataFrame(rows, columns=["run", "topic", "count", "mean", "sd"])
     errors = standard_errors(gaps, sizes).pivot_table(
         index="permutations", columns="run", values="standard error", sort=False
     )
     differences = gaps.groupby("run", sort=False)["mean"].mean().abs()[errors.columns]
-    # Where all permutations are drawn there is no error, and the order is certain.
+    # Where all permutations are drawn there is no error, and the ranking is certain.
     in_errors = (differences / errors.where(errors > 0)).fillna(np.inf)
     return pd.DataFrame(
         stats.norm.cdf(in_errors), index=errors.index, columns=errors.columns
@@ -145,11 +145,11 @@ def pair_certainty(
 def permutations_for_ranking(
     scores_by_topic: Mapping[str, Floats], systems: Sequence[str]
 ) -> pd.DataFrame:
-    """Fewest permutations of each conversation for an expected Kendall's tau with all of them.
+    """Find the fewest permutations of each conversation for an expected Kendall's tau.
 
-    The last row is for the very same ranking, 19 times in 20, by Bonferroni's inequality over the
-    neighbours in it, so that fewer may suffice. Returns columns wanted, orders of each
-    conversation, least known pair.
+    Tau compares their ranking with the ranking by all permutations. The last row is for the same
+    ranking with a probability of 95%, by Bonferroni's inequality over the neighbours in it, so
+    fewer may suffice. Returns columns criterion, permutations per conversation, least certain pair.
     """
     most = max(len(scores) for scores in scores_by_topic.values())
     sizes = np.unique(np.geomspace(1, most, 400).astype(int)).tolist()
@@ -166,32 +166,33 @@ def permutations_for_ranking(
     for tau in (0.8, 0.9, 0.95, 0.99):
         is_enough[f"expected Kendall's tau {tau:g}"] = expected_tau >= tau
     probability_of_a_swap = (1 - certainty[neighbours]).sum(axis=1)
-    is_enough["the same ranking, 19 times in 20"] = probability_of_a_swap <= 1 - LIKELY
+    is_enough["the same ranking in 95% of samples"] = probability_of_a_swap <= 1 - LIKELY
     rows = []
     for criterion, suffices in is_enough.items():
         size = suffices.idxmax()
         rows.append((criterion, size, certainty.loc[size].idxmin()))
-    return pd.DataFrame(rows, columns=["wanted", "orders of each conversation", "least known pair"])
+    columns = ["criterion", "permutations per conversation", "least certain pair"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # --- the bootstraps of the authors' program -------------------------------------------------------
 
-# What each needs of a system. The mixed one is listed with the sign of its differences as
-# programmed, and turned.
+# What each needs to know of a system. The mixed-models bootstrap has the sign of the program, and
+# the reverse.
 _NEEDS: Mapping[str, str] = {
     "exact bootstrap": "permutations of the system",
-    "delta bootstrap": "the script",
+    "delta bootstrap": "original order",
     "reference bootstrap": "permutations of the system",
-    "multiplicative bootstrap": "the script, utterances alone",
+    "multiplicative bootstrap": "original order, utterances alone",
     "mixed-models bootstrap": "utterances alone, permutations of others",
-    "mixed-models bootstrap, sign turned": "utterances alone, permutations of others",
-    _ORIGINAL_ALONE: "the script",
+    "mixed-models bootstrap, sign reversed": "utterances alone, permutations of others",
+    _ORIGINAL_ALONE: "original order",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What was observed of one conversation: sampled permutations, row 0 the original order.
+    """Scores of one conversation on sampled permutations; row 0 is the original order.
 
     ``scores`` (shaped (systems, permutations, n)): of the utterance at each position. ``alone``
     (shaped (n,)): of each utterance without a context, the same for every system.
@@ -206,7 +207,7 @@ class Observed:
 def observed(
     experiment: Experiment, systems: Sequence[str], permutations: Mapping[str, Permutations]
 ) -> dict[str, Observed]:
-    """Scores of systems on sampled permutations by topic; BM25 scores the utterances alone."""
+    """Score systems on sampled permutations by topic; BM25 scores the utterances alone."""
     by_topic = {}
     for conversation in experiment.conversations:
         rows = permutations[conversation.topic]
@@ -228,11 +229,11 @@ def _class_structure(conversation: Conversation) -> ClassStructure:
 def bootstrapped(
     observation: Observed, system: int, draws: int, rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Scores that a system could have over the permutations, by each bootstrap, shaped (draws,).
+    """Predict the scores of a system over the permutations, by each bootstrap, shaped (draws,).
 
-    In the program (UtterancesSampling.py) every shuffle of the utterances is a permutation, for
-    they were resolved by hand; here the permutations drawn are valid ones. A pair of neighbours
-    that no sampled permutation contains counts 0, as a score in the program, as a difference here.
+    The program (UtterancesSampling.py) takes every shuffle of the utterances, because people had
+    resolved them; here only valid permutations are drawn. A pair of neighbours that no sampled
+    permutation contains counts 0: as a score in the program, as a difference here.
     """
     scores = observation.scores[system]
     original = scores[0]
@@ -246,18 +247,18 @@ def bootstrapped(
         "reference bootstrap": pair_means.mean(axis=1),
         "multiplicative bootstrap": _moved(original, original - observation.alone, draws, rng),
         "mixed-models bootstrap": alone + change,
-        "mixed-models bootstrap, sign turned": alone - change,
+        "mixed-models bootstrap, sign reversed": alone - change,
     }
 
 
 def _pair_numbers(permutations: Permutations) -> Integers:
-    """Number of each pair of neighbours, shaped (permutations, n - 1)."""
+    """Number the pairs of neighbours, shaped (permutations, n - 1)."""
     numbers: Integers = permutations[:, :-1] * permutations.shape[1] + permutations[:, 1:]
     return numbers
 
 
 def _pair_means(observation: Observed, system: int) -> Floats:
-    """Mean score of a system for each pair of neighbours, by the number of the pair."""
+    """Average the scores of a system for each pair of neighbours, by the number of the pair."""
     pairs = _pair_numbers(observation.permutations).ravel()
     n_pairs = observation.permutations.shape[1] ** 2
     counts = np.bincount(pairs, minlength=n_pairs)
@@ -270,10 +271,10 @@ def _pair_means(observation: Observed, system: int) -> Floats:
 def _changes_of_others(
     observation: Observed, system: int, drawn: Permutations, rng: np.random.Generator
 ) -> Floats:
-    """What the contexts of drawn permutations cost the other systems, shaped (draws,).
+    """Compute the loss of other systems by the contexts of drawn permutations, shaped (draws,).
 
-    For every pair of neighbours the score of the utterance alone minus the score of a random other
-    system on a random sampled permutation which has this pair.
+    For every pair of neighbours it is the score of the utterance alone minus the score of a random
+    other system on a random sampled permutation that contains this pair.
     """
     other_scores = np.delete(observation.scores, system, axis=0)[:, :, 1:]
     differences = observation.alone[observation.permutations[:, 1:]] - other_scores
@@ -296,7 +297,7 @@ def _changes_of_others(
 
 
 def _moved(original: Floats, changes: Floats, draws: int, rng: np.random.Generator) -> Floats:
-    """Means of the original scores, each moved by one of a bag of changes drawn for it."""
+    """Average the original scores, each moved by a change from a bag that was drawn for it."""
     size = len(original)
     bags = np.clip(original[:, None] + rng.choice(changes, (size, size)), 0, 1)
     chosen = rng.integers(size, size=(draws, size))
@@ -304,11 +305,11 @@ def _moved(original: Floats, changes: Floats, draws: int, rng: np.random.Generat
     return means
 
 
-# --- systems that were run on the original order alone --------------------------------------------
+# --- systems that were run in the original order only ---------------------------------------------
 
 
 class Prediction(NamedTuple):
-    """Scores that a system could have on a conversation, and the band of `LEVEL` of them."""
+    """Predicted scores of a system on a conversation, and the band with `LEVEL` of them."""
 
     scores: Floats
     low: float
@@ -321,7 +322,7 @@ def _with_band(scores: Floats) -> Prediction:
 
 
 def _pooled_changes(original: float, others: Floats) -> Prediction:
-    r"""Every change of another system by a permutation, added to the score in the original order.
+    r"""Add every change of another system by a permutation to the score in the original order.
 
     .. math:: \hat y_a(\pi) = y_a(\pi_0) + y_b(\pi) - y_b(\pi_0)
     """
@@ -330,16 +331,16 @@ def _pooled_changes(original: float, others: Floats) -> Prediction:
 
 
 def _without(scores_by_topic: Mapping[str, Floats], system: int) -> dict[str, Floats]:
-    """Scores by topic of the other systems."""
+    """Return the scores of the other systems by topic."""
     return {topic: np.delete(scores, system, axis=1) for topic, scores in scores_by_topic.items()}
 
 
 def widening(scores_by_topic: Mapping[str, Floats], level: float = LEVEL) -> float:
-    """How much wider a band of pooled changes must be, at either end, to contain enough scores.
+    """Find how much wider a band of pooled changes must be, at either end.
 
     Conformalised quantile regression (Romano, Patterson and Candes, 2019): each known system is
-    left out once, and the distances of its scores from its band (inside: negative) are collected
-    over all conversations and permutations, each conversation of each system with the same weight.
+    left out once. The distances of its scores from its band (inside: negative) are collected over
+    all conversations and permutations. Each conversation of each system has the same weight.
     """
     distances = []
     weights = []
@@ -361,7 +362,7 @@ def widening(scores_by_topic: Mapping[str, Floats], level: float = LEVEL) -> flo
 
 
 def _predicted(original: float, others: Floats, wider: float) -> dict[str, Prediction]:
-    """Our predictions for a conversation, by name."""
+    """Predict the scores of a conversation from other systems, by name of the prediction."""
     mean_change = (others - others[0]).mean(axis=1)
     pooled = _pooled_changes(original, others)
     low, high = max(0.0, pooled.low - wider), min(1.0, pooled.high + wider)
@@ -381,10 +382,10 @@ def unseen_systems(
     *,
     draws: int = 1000,
 ) -> pd.DataFrame:
-    """Errors of the predicted scores of a system, each system left out once, by conversation.
+    """Compute the errors of predicted scores, each system left out once, by conversation.
 
     ``scores_by_topic``: of `Experiment.scores_of_all`, systems in the order of ``systems``.
-    ``observations``: what the bootstraps use (`observed`). Returns columns prediction, needs, run,
+    ``observations``: of `observed`, for the bootstraps. Returns columns prediction, needs, run,
     topic, mean (exact), predicted, mean error and sd error (absolute), distance (Wasserstein's),
     coverage (share of all permutations within the predicted band), width.
     """
@@ -398,7 +399,7 @@ def unseen_systems(
             others = np.delete(scores, place, axis=1)
             predictions |= _predicted(scores[0, place], others, wider)
             for name, prediction in predictions.items():
-                needs = _NEEDS.get(name, "the script, all orders of others")
+                needs = _NEEDS.get(name, "original order, all permutations of others")
                 row = {"prediction": name, "needs": needs, "run": run, "topic": topic}
                 rows.append(row | _errors(prediction, scores[:, place]))
     return pd.DataFrame(rows)
@@ -423,13 +424,14 @@ def predicted_means(
     scores_by_topic: Mapping[str, Floats],
     fixed: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Mean over all permutations of systems that were run on the original order alone.
+    """Predict the mean over all permutations for systems run in the original order only.
 
     ``originals``: score of each conversation in the original order, by run. ``scores_by_topic``: of
     `Experiment.scores_of_all`, of the known systems. ``fixed``: runs that no permutation changes.
-    Returns columns run, script, mean, low, high (mean minus and plus the largest error of any of
-    the K known systems, each left out once; a new one is within in K cases of K + 1), band low,
-    band high (means over conversations of the band of `LEVEL` of the permutations).
+    Returns columns run, original, mean, low, high, band low, band high. ``low`` and ``high`` are
+    the mean minus and plus the largest error of any of the K known systems, each left out once. A
+    new system is within these bounds in K cases of K + 1. The band contains `LEVEL` of the
+    permutations; its ends are means over conversations.
     """
     wider = widening(scores_by_topic)
     largest_error = _largest_error(scores_by_topic)
@@ -448,14 +450,14 @@ def predicted_means(
         rows.append(
             (run, original.mean(), mean, mean - largest_error, mean + largest_error, *band_ends)
         )
-    columns = ["run", "script", "mean", "low", "high", "band low", "band high"]
+    columns = ["run", "original", "mean", "low", "high", "band low", "band high"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _predicted_mean(
     original: Mapping[str, float] | pd.Series, others: Mapping[str, Floats]
 ) -> float:
-    """Mean over conversations of the original score with every change of the others."""
+    """Average over conversations the original score with every change of the others."""
     means = []
     for topic, scores in others.items():
         means.append(_pooled_changes(original[topic], scores).scores.mean())
@@ -463,7 +465,7 @@ def _predicted_mean(
 
 
 def _largest_error(scores_by_topic: Mapping[str, Floats]) -> float:
-    """The largest error of a predicted mean, each known system left out once."""
+    """Return the largest error of a predicted mean, each known system left out once."""
     systems = next(iter(scores_by_topic.values())).shape[1]
     errors = []
     for system in range(systems):

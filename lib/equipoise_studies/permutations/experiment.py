@@ -1,13 +1,13 @@
-"""Conversational systems under permuted conversations: each scored on every permutation asked for.
+"""Scores of conversational systems on permuted conversations.
 
 An `Experiment` joins a collection, conversations and judgements. Systems whose context is one
-utterance are ranked and scored once for each pair of utterances; any permutation is then a look-up,
-and the mean, minimum and maximum over *all* valid permutations are exact. RM3-sequential, which
-depends on everything uttered before, is scored permutation by permutation.
+utterance are scored once for each pair of utterances. Any permutation is then a look-up, and the
+mean, minimum and maximum over *all* valid permutations are exact. RM3-sequential, which depends on
+all earlier utterances, is scored permutation by permutation.
 
 References
 ----------
-permutations, sections 3.1 and 4.3; section 5 for what it leaves to future work.
+permutations, sections 3.1 and 4.3; section 5 for the future work.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ Measure = Literal["nDCG", "condensed nDCG", "optimistic nDCG", "share judged"]
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A collection, conversations and judgements, on which systems are scored when permuted.
+    """A collection, conversations and judgements, on which systems are scored.
 
-    ``qrels`` (columns query, document, grade): every utterance needs some. ``measure``: nDCG counts
-    unjudged documents as not relevant, as in the paper; "condensed nDCG" leaves them out of the
-    rankings; "optimistic nDCG" counts each as relevant to the highest grade, an upper bound; "share
-    judged" is the share of the documents that have a judgement.
+    ``qrels`` (columns query, document, grade): every utterance needs some. ``measure``:
+
+    - "nDCG" counts unjudged documents as not relevant, as in the paper.
+    - "condensed nDCG" leaves unjudged documents out of the rankings.
+    - "optimistic nDCG" counts them as relevant to the highest grade, an upper bound.
+    - "share judged" is the share of the documents that have a judgement.
     """
 
     collection: Collection
@@ -86,7 +88,7 @@ class Experiment:
     def _score(
         self, conversation: Conversation, utterances: Permutations, rankings: Columns
     ) -> Floats:
-        """Scores of rankings, shaped (..., depth); utterances broadcast to the leading axes."""
+        """Score rankings, shaped (..., depth); utterances broadcast to the leading axes."""
         all_grades, ideal_gains = self._judgements[conversation.topic]
         grades = all_grades[utterances[..., None], rankings]
         if self.measure == "share judged":
@@ -99,13 +101,13 @@ class Experiment:
         return np.minimum(scores, 1.0)
 
     def _allowed(self, conversation: Conversation) -> Booleans | None:
-        """Documents that may be ranked for each utterance: the judged, if others are left out."""
+        """Return which documents may be ranked for each utterance; None for all."""
         if self.measure != "condensed nDCG":
             return None
         return self._judgements[conversation.topic][0] >= 0
 
     def _scores_by_context(self, conversation: Conversation, system: str) -> ByContext:
-        """Scores of a system for every pair of utterances, computed once."""
+        """Score a system for every pair of utterances, once."""
         key = system, conversation.topic
         if key not in self._contexts:
             best = context_rankings(
@@ -119,7 +121,7 @@ class Experiment:
     def utterance_scores(
         self, conversation: Conversation, system: str, permutations: Permutations
     ) -> Floats:
-        """Score of the utterance at each position, shaped (permutations, n)."""
+        """Score the utterance at each position, shaped (permutations, n)."""
         if SYSTEMS[system].context != "everything":
             return self._scores_by_context(conversation, system).along(permutations)
         allowed = self._allowed(conversation)
@@ -133,9 +135,9 @@ class Experiment:
     def _conversation_scores(
         self, conversation: Conversation, system: str, permutations: Permutations
     ) -> Floats:
-        """Mean over the utterances.
+        """Average the scores of the utterances.
 
-        They are added up in the original order, so that equal scores have equal means.
+        They are added in the original order, so that equal scores have equal means.
         """
         values = self.utterance_scores(conversation, system, permutations)
         position = np.argsort(permutations, axis=1)
@@ -144,7 +146,7 @@ class Experiment:
     def scores(
         self, permutations: Mapping[str, Permutations], systems: Sequence[str]
     ) -> pd.DataFrame:
-        """Mean score of each system on each conversation under each of its permutations.
+        """Score each system on each conversation under each of its permutations.
 
         ``permutations``: by topic, row 0 the original order (`sampled_permutations`). Returns
         columns run, topic, permutation, value; permutation is the row.
@@ -159,10 +161,21 @@ class Experiment:
             parts.append(part)
         return pd.concat(parts, ignore_index=True)
 
-    def scores_of_all(self, systems: Sequence[str]) -> dict[str, Floats]:
-        """Scores on every valid permutation by topic, shaped (permutations, systems).
+    def original_scores(self, systems: Sequence[str]) -> pd.DataFrame:
+        """Score the original order: one row per conversation, one column per system."""
+        values: dict[str, dict[str, float]] = {}
+        for system in systems:
+            values[system] = {}
+            for conversation in self.conversations:
+                order = np.arange(len(conversation.queries))[np.newaxis]
+                (score,) = self._conversation_scores(conversation, system, order)
+                values[system][conversation.topic] = score
+        return pd.DataFrame(values)
 
-        The original order is the first of all.
+    def scores_of_all(self, systems: Sequence[str]) -> dict[str, Floats]:
+        """Score every valid permutation by topic, shaped (permutations, systems).
+
+        The original order is the first row.
         """
         scores_by_topic = {}
         for conversation in self.conversations:
@@ -182,21 +195,21 @@ class Experiment:
         return self._scores_of_all[key]
 
     def exact(self, systems: Sequence[str]) -> pd.DataFrame:
-        """Mean, standard deviation and extremes over all valid permutations of each conversation.
+        """Compute mean, standard deviation and extremes over all valid permutations.
 
         Where the context is the previous utterance, the mean follows from adjacency probabilities
         and the extremes from dynamic programming: no permutation is drawn or listed. The other
         systems are scored on every permutation.
 
-        Returns columns run, topic, orders, mean, sd, minimum, maximum, how: how is "adjacency" or
-        "enumeration".
+        Returns columns run, topic, count (of valid permutations), mean, sd, minimum, maximum, how:
+        how is "adjacency" or "enumeration".
 
-        Beyond the paper: the distribution over permutations without sampling them.
+        Beyond the paper: the distribution over permutations without sampling.
         """
         rows = []
         for system, conversation in product(systems, self.conversations):
             structure = conversation.structure
-            row = {"run": system, "topic": conversation.topic, "orders": structure.count}
+            row = {"run": system, "topic": conversation.topic, "count": structure.count}
             if SYSTEMS[system].context in ("none", "previous"):
                 # Each utterance contributes its share of the mean.
                 shares = self._scores_by_context(conversation, system).after / structure.size
@@ -209,7 +222,7 @@ class Experiment:
         return pd.DataFrame(rows)
 
     def fixed_scores(self, texts: Mapping[str, str]) -> pd.Series:
-        """Mean BM25 score by topic for texts by query that no permutation changes."""
+        """Compute the mean BM25 score by topic of texts that no permutation changes."""
         means = {}
         for conversation in self.conversations:
             queries = self.collection.queries([texts[query] for query in conversation.queries])
@@ -220,7 +233,7 @@ class Experiment:
         return pd.Series(means)
 
     def ceiling(self) -> pd.DataFrame:
-        """Score of the best ranking of the collection for each utterance: topic, value.
+        """Score the best ranking of the collection for each utterance: columns topic, value.
 
         It is below 1 where passages with high grades are not in the collection.
         """
@@ -234,7 +247,7 @@ class Experiment:
 
 
 def discounted(gains: ArrayLike) -> Floats:
-    """Discounted cumulative gain of rankings, shaped (..., ranks): grade over log2(rank + 1)."""
+    """Compute the discounted cumulative gain of rankings, shaped (..., ranks)."""
     by_rank = np.moveaxis(np.asarray(gains, dtype=np.float64), -1, 0)
     total = np.zeros(by_rank.shape[1:])
     # Rank by rank, so that equal rankings have equal sums to the last bit.

@@ -1,6 +1,6 @@
-"""Figures of the permutation study: each function draws on matplotlib Axes and returns them.
+"""Figures of the permutation study: each function draws one and returns it.
 
-The style is that of `equipoise_compendium.plots`.
+The titles state what the drawn values show. The style is that of `equipoise_compendium.plots`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -22,6 +24,7 @@ from equipoise_compendium.plots import COLOURS, literal, look
 
 _CLASS_COLOURS = {"SE": "#A6D0EE", "FT": "#F5CE7A", "PT": "#8FD6BC"}  # light, for black letters
 _CLASS_NAMES = {"SE": "self-explanatory", "FT": "on the first topic", "PT": "on a previous topic"}
+_BOX: dict[str, Any] = {"facecolor": (COLOURS[0], 0.3), "edgecolor": COLOURS[0]}
 _ALL: dict[str, Any] = {"color": "#9CC9E8", "lw": 14}
 _SAMPLED: dict[str, Any] = {"color": "#3C444C", "lw": 3}
 _ORIGINAL_MARK: dict[str, Any] = {
@@ -31,14 +34,17 @@ _ORIGINAL_MARK: dict[str, Any] = {
     "markeredgewidth": 0.8,
     "linestyle": "none",
 }
+_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 11}
+_PREFERENCE: dict[str, Any] = {"cmap": "RdBu", "norm": Normalize(0, 100)}
 
 
-def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Series) -> Axes:
+def conversation_structures(utterances: pd.DataFrame, counts: pd.Series) -> Figure:
     """Draw the blocks of conversations: one row each, one tile per utterance.
 
     ``utterances``: columns topic, turn, class, block, in the order of the blocks. ``counts``:
     number of valid permutations by topic.
     """
+    figure, ax = plt.subplots(figsize=(9.5, 6.6))
     rows, topics = pd.factorize(utterances["topic"])
     # a gap before each block
     lefts = utterances.groupby("topic").cumcount() + 0.45 * utterances["block"]
@@ -51,8 +57,9 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     right = lefts.max() + 1.45
     for row, topic in enumerate(topics):
         ax.text(right + 1.8, row, f"{counts[topic]:,}", ha="right", va="center", fontsize=9)
-    ax.text(right + 1.8, -0.9, "permutations", ha="right", va="center", fontsize=9)
-    ax.set(xlim=(-0.3, right + 2), ylim=(len(topics) - 0.4, -1.4), xticks=[], ylabel="Conversation")
+    ax.text(right + 1.8, -0.9, "Valid permutations", ha="right", va="center", fontsize=9)
+    ax.set(xlim=(-0.3, right + 2), ylim=(len(topics) - 0.4, -1.4), xticks=[])
+    ax.set_ylabel(f"Conversation (n = {len(topics)})")
     ax.set_yticks(range(len(topics)), topics)
     ax.grid(visible=False)
     ax.spines[["bottom", "left"]].set_visible(False)
@@ -60,37 +67,53 @@ def conversation_structures(ax: Axes, utterances: pd.DataFrame, counts: pd.Serie
     for name, colour in _CLASS_COLOURS.items():
         handles.append(Patch(color=colour, label=f"{name}: {_CLASS_NAMES[name]}"))
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, 0), ncols=3)
-    return ax
+    fewest, most = counts.min(), counts.max()
+    ax.set_title(f"A conversation has {fewest:,} to {most:,} valid permutations", **_TITLE)
+    return figure
 
 
-def spread_of_conversations(ax: Axes, spread: pd.DataFrame, measure: str = "nDCG@3") -> Axes:
+def spread_of_conversations(spread: pd.DataFrame, systems: int, measure: str = "nDCG@3") -> Figure:
     """Draw each conversation's score over its permutations: quartiles and extremes (Figure 1).
 
     Conversations are sorted by their median. A diamond marks the original order.
 
-    ``spread``: of `conversation_spread`.
+    ``spread``: of `conversation_spread`. ``systems``: how many the scores are means of.
     """
+    figure, ax = plt.subplots(figsize=(10, 4.6))
     medians = spread.groupby("topic", sort=False)["value"].median().sort_values(kind="stable")
-    is_original = spread["permutation"] == ORIGINAL
-    original = spread[is_original].set_index("topic")["value"].loc[medians.index]
-    samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in original.index]
-    line = {"color": COLOURS[0]}
+    original = spread[spread["permutation"] == ORIGINAL].set_index("topic").loc[medians.index]
+    samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in medians.index]
+    line: dict[str, Any] = {"color": COLOURS[0]}
     ax.boxplot(
         samples,
-        tick_labels=list(map(literal, original.index)),
+        tick_labels=list(map(literal, medians.index)),
         whis=(0, 100),
         widths=0.6,
         patch_artist=True,
-        boxprops={"facecolor": (COLOURS[0], 0.3), "edgecolor": COLOURS[0]},
+        boxprops=_BOX,
         whiskerprops=line,
         capprops=line,
         medianprops={"color": "black"},
     )
     places = range(1, len(original) + 1)
-    ax.plot(places, original, label="original order", zorder=5, **_ORIGINAL_MARK)
-    ax.set(xlabel="Conversation", ylabel=f"Mean {measure} over systems")
-    ax.legend()
-    return ax
+    ax.plot(places, original["value"], label="original order", zorder=5, **_ORIGINAL_MARK)
+    most = spread.groupby("topic").size().max()
+    ax.set_xlabel(f"Conversation (n = {len(original)}, up to {most} permutations each)")
+    ax.set_ylabel(f"{measure}, mean over {systems} systems")
+    handles = [
+        Line2D([], [], label="original order", **_ORIGINAL_MARK),
+        Patch(label="quartiles", **_BOX),
+        Line2D([], [], color="black", label="median"),
+        Line2D([], [], label="minimum to maximum", **line),
+    ]
+    ax.legend(handles=handles, loc="upper left")
+    beaten = (original["rank"] > 0.5).sum()
+    ax.set_title(
+        f"In {beaten} of {len(original)} conversations, most permutations score higher than the "
+        "original order",
+        **_TITLE,
+    )
+    return figure
 
 
 def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) -> None:
@@ -108,14 +131,14 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
         percentages = wins.reindex(index=runs, columns=runs).to_numpy(dtype=np.float64) * 100
         percentages[np.triu_indices(len(runs))] = np.nan
         shown = np.ma.masked_invalid(percentages[:, :-1])
-        ax.imshow(shown, cmap="RdBu", vmin=0, vmax=100, aspect="auto")
+        ax.imshow(shown, aspect="auto", **_PREFERENCE)
         for row, column in np.argwhere(np.isfinite(percentages)):
             percentage = percentages[row, column]
             # The ends of the scale are too dark for black letters.
             colour = "white" if abs(percentage - 50) > 32 else "black"
             ax.text(column, row, f"{percentage:.0f}", color=colour, **style)
         ax.set_title(f"Conversation {literal(topic)}", fontsize=10)
-        ax.set_xticks(range(len(runs) - 1), names[:-1], rotation=45, ha="right", fontsize=8.5)
+        ax.set_xticks(range(len(runs) - 1), names[:-1], fontsize=8.5)
         ax.set_yticks(range(1, len(runs)), names[1:], fontsize=8.5)
         ax.set_ylim(len(runs) - 0.5, 0.5)
         ax.grid(visible=False)
@@ -129,65 +152,88 @@ def preference_panels(
     drawn = rng.choice(len(topics), min(count, len(topics)), replace=False)
     topics_shown = topics[np.sort(drawn)]
     n_rows = math.ceil(len(topics_shown) / 4)
-    figure, axes = plt.subplots(n_rows, 4, figsize=(13, 3 * n_rows), squeeze=False)
+    figure, axes = plt.subplots(n_rows, 4, figsize=(13, 2.7 * n_rows + 1.2), squeeze=False)
     panels = axes.ravel()
     for ax in panels[len(topics_shown) :]:
         ax.set_axis_off()
     rows_shown = table[table["topic"].isin(topics_shown)]
     preferences(list(panels[: len(topics_shown)]), rows_shown, runs)
+    figure.colorbar(
+        ScalarMappable(**_PREFERENCE),
+        ax=axes,
+        orientation="horizontal",
+        label="Permutations on which the row's system scores higher than the column's (%)",
+        aspect=50,
+        fraction=0.04,
+    )
+    pairs = table[table["a"] < table["b"]]
+    depends = ~pairs["wins"].isin([0, 1])
+    shown = f"{len(topics_shown)} of n = {len(topics)} conversations shown"
+    figure.suptitle(
+        f"In {depends.mean():.0%} of {len(pairs)} comparisons of two systems, the permutation "
+        f"decides which scores higher ({shown})",
+        fontsize=13,
+    )
     return figure
 
 
 def exact_ranges(
-    ax: Axes, table: pd.DataFrame, original: pd.Series, measure: str = "nDCG@3"
-) -> Axes:
+    table: pd.DataFrame, original: pd.Series, conversations: int, measure: str = "nDCG@3"
+) -> Figure:
     """Draw each system's range over sampled permutations next to the range over all valid ones.
 
     ``table``: of `sampling_error`. ``original``: score in the original order, by system.
+    ``conversations``: how many the scores are means of.
     """
+    figure, ax = plt.subplots(figsize=(9, 4.3))
     place = np.arange(len(table))[::-1]
     ax.hlines(place, table["minimum"], table["maximum"], **_ALL)
     ax.hlines(place, table["sampled minimum"], table["sampled maximum"], **_SAMPLED)
     ax.plot(table["mean"], place, "|", color="black", markersize=17, markeredgewidth=1.6)
     ax.plot(original[table["run"]], place, zorder=5, markersize=6, **_ORIGINAL_MARK)
     ax.set_yticks(place, table["run"])
-    ax.set(xlabel=f"Mean {measure} over conversations", ylim=(-0.7, len(table) - 0.3))
+    ax.set_xlabel(f"{measure}, mean over n = {conversations} conversations")
+    ax.set(ylabel="System", ylim=(-0.7, len(table) - 0.3))
     handles = [
-        Line2D([], [], label="all permutations, lowest to highest", **_ALL),
-        Line2D([], [], label="sampled permutations, lowest to highest", **_SAMPLED),
+        Line2D([], [], label="minimum to maximum, all valid permutations", **_ALL),
+        Line2D([], [], label="minimum to maximum, sampled permutations", **_SAMPLED),
         Line2D(
             [], [], color="black", marker="|", markersize=11, linestyle="none", label="exact mean"
         ),
         Line2D([], [], label="original order", **_ORIGINAL_MARK),
     ]
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
-    return ax
+    sampled = table["sampled maximum"] - table["sampled minimum"]
+    covered = sampled / (table["maximum"] - table["minimum"])
+    share = f"{covered.min():.0%} to {covered.max():.0%}"
+    ax.set_title(f"Sampled permutations cover {share} of a system's range", **_TITLE)
+    return figure
 
 
-def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFrame) -> None:
+def sample_size(
+    stability: pd.DataFrame, errors: pd.DataFrame, conversations: int, measure: str = "nDCG@3"
+) -> Figure:
     """Draw how many permutations a ranking needs: agreement with the exact one, standard errors.
 
-    ``stability``: of `ranking_stability`. ``errors``: of `standard_errors`.
+    ``stability``: of `ranking_stability`. ``errors``: of `standard_errors`. ``conversations``: how
+    many the scores are means of.
     """
-    agreement_ax, error_ax = axes
+    figure, (agreement_ax, error_ax) = plt.subplots(1, 2, figsize=(12, 4.4))
     sizes = stability["permutations"]
     agreement_ax.plot(
-        sizes, stability["tau"], marker="o", label="mean Kendall tau", color=COLOURS[0]
+        sizes, stability["tau"], marker="o", label="Kendall's tau, mean", color=COLOURS[0]
     )
     # Tau of a few systems takes a few values, so its percentile leaps: no line between sizes.
     style: dict[str, Any] = {"alpha": 0.3, "color": COLOURS[0], "lw": 5}
-    agreement_ax.vlines(
-        sizes, stability["low"], stability["tau"], label="down to its 5th percentile", **style
-    )
-    agreement_ax.plot(
-        sizes, stability["same"], marker="s", color=COLOURS[1], label="share with the same ranking"
-    )
-    agreement_ax.plot(
-        sizes, stability["best"], marker="^", color=COLOURS[2], label="share with the same best"
-    )
+    label = "Kendall's tau, mean to 5th percentile"
+    agreement_ax.vlines(sizes, stability["low"], stability["tau"], label=label, **style)
+    label = "share of samples with the exact ranking"
+    agreement_ax.plot(sizes, stability["same"], marker="s", color=COLOURS[1], label=label)
+    label = "share of samples with the best system first"
+    agreement_ax.plot(sizes, stability["best"], marker="^", color=COLOURS[2], label=label)
     agreement_ax.set(
         xscale="log",
-        xlabel="Permutations of each conversation",
+        xlabel=f"Permutations of each of n = {conversations} conversations",
         ylabel="Agreement with the exact ranking",
     )
     agreement_ax.legend(loc="lower right")
@@ -199,8 +245,20 @@ def sample_size(axes: Sequence[Axes], stability: pd.DataFrame, errors: pd.DataFr
         xscale="log",
         yscale="log",
         xlabel=agreement_ax.get_xlabel(),
-        ylabel="Standard error of the mean",
+        ylabel=f"Standard error of mean {measure}",
     )
-    error_ax.legend()
-    for ax in axes:
+    error_ax.legend(title="System")
+    for ax in (agreement_ax, error_ax):
         ax.xaxis.set_major_formatter("{x:g}")
+    is_enough = stability["same"] >= 0.95
+    enough = stability.loc[is_enough.idxmax() if is_enough.any() else stability.index[-1]]
+    size = enough["permutations"]
+    share = f"{enough['same']:.0%}"
+    agreement_ax.set_title(
+        f"{size:g} permutations give the exact ranking in {share} of samples", **_TITLE
+    )
+    largest = errors.loc[errors["permutations"] == size, "standard error"].max()
+    error_ax.set_title(
+        f"With {size:g} permutations, standard errors are at most {largest:.4f}", **_TITLE
+    )
+    return figure

@@ -1,16 +1,15 @@
 """Conversational systems that rewrite an utterance with its context and rank passages.
 
-An utterance of a conversation is rewritten with what was uttered before it, so its ranking depends
-on the permutation of the conversation. How much of the permutation a system uses is its *context*:
+An utterance is rewritten with earlier utterances of its conversation, so its ranking depends on the
+permutation. The *context* of a system is the part of the permutation that it uses:
 
 - ``none``: the utterance alone, or with the first one, which never moves (BM25, DLM, RM3, FU);
 - ``previous``: the directly preceding utterance (CU, LP, RM3p, Rewriter);
 - ``antecedent``: the nearest earlier utterance that names something (Antecedent);
 - ``everything``: the whole chain of earlier rankings (RM3s).
 
-Systems of the first three kinds are ranked once for each pair of utterances, however many
-permutations there are (`context_rankings`); RM3s once for each distinct beginning
-(`sequential_rankings`).
+Systems of the first three kinds are ranked once for each pair of utterances (`context_rankings`),
+RM3s once for each distinct beginning of a permutation (`sequential_rankings`).
 
 References
 ----------
@@ -38,7 +37,7 @@ Sparse = Any  # scipy.sparse.csr_array of float64: SciPy ships no types
 
 
 class System(NamedTuple):
-    """What a ranking depends on, besides the utterance and the first one; its group in Table 2."""
+    """The context of a ranking, besides the utterance and the first one; its group in Table 2."""
 
     context: Literal["none", "previous", "antecedent", "everything"]
     family: str
@@ -53,9 +52,9 @@ SYSTEMS: Mapping[str, System] = {
     "LP": System("previous", "concatenation-based"),  # with the previous one, weighted less
     "RM3p": System("previous", "PRF-based"),  # with the RM3 expansion of the previous one
     "RM3s": System("everything", "PRF-based"),  # expanded from the ranking of the previous query
-    # Our substitute for coref-SpanBERT (anCB): with the noun phrase that a pronoun refers to.
+    # our substitute for coref-SpanBERT (anCB): with the noun phrase that a pronoun refers to
     "Antecedent": System("antecedent", "coreference by rule"),
-    # Beyond the paper: a language model rewrites the utterance, given the first and previous ones.
+    # beyond the paper: a language model rewrites the utterance, given the first and previous ones
     "Rewriter": System("previous", "language model"),
 }
 
@@ -64,7 +63,7 @@ SYSTEMS: Mapping[str, System] = {
 class Settings:
     """Parameters of the systems; the defaults are the paper's.
 
-    ``variant``: what the paper says of CU, LP and RM3p, or what the authors' public program does
+    ``variant``: CU, LP and RM3p as in the paper, or as in the authors' public program
     (`context_rankings`). ``k1``, ``b``: of BM25, for every system except DLM. ``mu``: of the
     Dirichlet smoothing of DLM. ``current_weight``: lambda of LP, the weight of the current
     utterance, in the program of the previous one. ``documents``, ``terms``: feedback documents and
@@ -130,12 +129,12 @@ class Collection:
         return np.asarray(self.counts.sum(axis=1), dtype=np.float64)
 
     def queries(self, texts: Sequence[str]) -> Sparse:
-        """Queries as term counts, shaped (queries, terms), without terms that no document has."""
+        """Count query terms, shaped (queries, terms), without terms that no document has."""
         return sparse.csr_array(self.vectorizer.transform(texts))
 
 
 def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float = 0.75) -> Floats:
-    r"""BM25 scores of all documents for many queries at once, shaped (queries, documents).
+    r"""Compute BM25 scores of all documents for many queries, shaped (queries, documents).
 
     .. math::
         s(q, d) = \sum_t q_t\, idf_t \frac{tf_{td} (k_1 + 1)}
@@ -155,7 +154,7 @@ def bm25(collection: Collection, queries: Sparse, *, k1: float = 1.2, b: float =
 
 
 def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 2500.0) -> Floats:
-    r"""Log-likelihood of queries under Dirichlet-smoothed document models.
+    r"""Compute the log-likelihood of queries under Dirichlet-smoothed document models.
 
     .. math::
         s(q, d) = \sum_t q_t \log\frac{tf_{td} + \mu\, p(t|C)}{|d| + \mu} - \sum_t q_t \log p(t|C)
@@ -173,13 +172,13 @@ def query_likelihood(collection: Collection, queries: Sparse, *, mu: float = 250
 
 
 def _product(queries: Sparse, counts: Any, values: Floats) -> Floats:
-    """Scores of queries over documents whose terms have these values in place of the counts."""
+    """Multiply queries with documents whose terms have these values in place of the counts."""
     weights = sparse.csr_array((values, (counts.row, counts.col)), shape=counts.shape)
     return np.asarray((sparse.csr_array(queries) @ weights.T).toarray())
 
 
 def top(scores: Floats, k: int) -> Columns:
-    """Best k documents of every query; equal scores in the order of the columns (ids, ascending).
+    """Return the top k documents of every query; equal scores by column (ids, ascending).
 
     ``scores`` (shaped (queries, documents)). Returns shape (queries, min(k, documents)).
 
@@ -204,7 +203,7 @@ def top(scores: Floats, k: int) -> Columns:
 
 
 def unit_mass(queries: Sparse) -> Sparse:
-    """Queries scaled so that the weights of each sum to one; empty queries stay empty."""
+    """Scale queries so that the weights of each sum to one; empty queries stay empty."""
     mass = np.asarray(queries.sum(axis=1), dtype=np.float64)
     return sparse.csr_array(sparse.diags_array(1 / np.where(mass > 0, mass, 1.0)) @ queries)
 
@@ -212,7 +211,7 @@ def unit_mass(queries: Sparse) -> Sparse:
 def relevance_model(
     collection: Collection, scores: Floats, *, documents: int = 10, terms: int = 10
 ) -> Sparse:
-    r"""Relevance models: the most probable terms of the highest ranked documents.
+    r"""Estimate relevance models: the most probable terms of the top documents.
 
     .. math:: p(t|R) \propto \sum_{d \in top} \frac{s(q, d)}{\sum_{d'} s(q, d')} \frac{tf_{td}}{|d|}
 
@@ -240,7 +239,7 @@ def relevance_model(
 
 
 def rm3(collection: Collection, queries: Sparse, settings: Settings) -> Sparse:
-    r"""Queries expanded by RM3: the original mixed with the relevance model of its BM25 ranking.
+    r"""Expand queries by RM3: the original and the relevance model of its BM25 ranking.
 
     .. math:: q' = \lambda\, q / |q| + (1 - \lambda)\, p(\cdot | R)
 
@@ -257,7 +256,7 @@ def rm3(collection: Collection, queries: Sparse, settings: Settings) -> Sparse:
 
 @dataclass(frozen=True, eq=False)
 class ByContext:
-    """A value of each utterance, for each utterance that can be its context, and without one.
+    """A value of each utterance by the utterance that is its context, and without a context.
 
     ``after`` (shaped (n + 1, n, ...)): entry v, u: of utterance u with context v; in the last row,
     without a context. ``provides`` (shaped (n,)): which utterances can be a context: u takes the
@@ -268,7 +267,7 @@ class ByContext:
     provides: Booleans
 
     def along(self, permutations: ArrayLike) -> NDArray[Any]:
-        """Value of the utterance at each position, shaped (permutations, n, ...)."""
+        """Return the value of the utterance at each position, shaped (permutations, n, ...)."""
         stacked = np.asarray(permutations, dtype=np.intp)
         positions = np.arange(stacked.shape[1])
         # Of each position the last one up to it whose utterance provides a context, -1 for none;
@@ -287,7 +286,7 @@ def context_rankings(
     settings: Settings,
     allowed: Booleans | None = None,
 ) -> ByContext:
-    r"""Best documents of a system whose context is at most one utterance, for all pairs at once.
+    r"""Rank with a system whose context is at most one utterance, for all pairs at once.
 
     With :math:`u_j` the current, :math:`u_1` the first and :math:`u_{j-1}` the previous utterance
     as term counts, and :math:`\bar u` for weights scaled to sum to one, the queries are
@@ -296,13 +295,13 @@ def context_rankings(
         FU: u_j + u_1, \quad CU: u_j + u_1 + u_{j-1}, \quad
         LP: \lambda u_j + (1 - \lambda) u_{j-1}, \quad RM3p: \bar u_j + RM3(u_{j-1})
 
-    The first utterance of a conversation is ranked as it is. In CU the first utterance enters once
-    where it is the previous one too. RM3p adds distributions, because the length of an expansion
+    The first utterance of a conversation is ranked unchanged. In CU the first utterance enters once
+    where it is also the previous one. RM3p adds distributions, because the length of an expansion
     means nothing.
 
-    This is the paper. In the variant "program", as in the authors' public program, CU has the first
-    utterance twice where it is the previous one too, LP gives lambda to the *previous* utterance,
-    and RM3p mixes the RM3 expansions of both utterances, lambda to the previous one.
+    These are the paper's definitions. In the variant "program" (the authors' public program), CU
+    has the first utterance twice where it is also the previous one, and LP gives lambda to the
+    *previous* utterance. RM3p mixes the RM3 expansions of both utterances, lambda to the previous.
 
     ``allowed`` (shaped (n, documents)): documents that may be ranked for each utterance; the others
     come last.
@@ -341,7 +340,7 @@ def _pair_queries(
     before: Columns,
     current: Columns,
 ) -> Sparse:
-    """Queries of a system that combines the utterance with the first and the previous one.
+    """Make the queries of a system from the utterance, the first and the previous one.
 
     ``bags``: utterances, the last row empty. ``before``, ``current``: rows of each pair.
     """
@@ -373,7 +372,7 @@ def _pair_queries(
 
 
 def _best(scores: Floats, depth: int, allowed: Booleans | None) -> Columns:
-    """Best documents of every query, of those that are allowed."""
+    """Return the top documents of every query, of those that are allowed."""
     if allowed is not None:
         lowest = scores.min(axis=1, keepdims=True) - 1
         scores = np.where(allowed, scores, lowest)
@@ -387,7 +386,7 @@ def sequential_rankings(
     settings: Settings,
     allowed: Booleans | None = None,
 ) -> Columns:
-    r"""Best documents by RM3-sequential, shaped (permutations, n, depth).
+    r"""Rank with RM3-sequential, shaped (permutations, n, depth).
 
     .. math:: q_1 = \bar u_1, \quad q_j = \lambda \bar u_j + (1 - \lambda)\, p(\cdot | R_{j-1})
 
