@@ -166,7 +166,7 @@ def test_a_figure_has_a_row_for_each_measure(track: Path, tmp_path: Path) -> Non
     assert result.exit_code == 0, result.stderr
     figure = (tmp_path / "f.svg").read_text()
     for measure in ("nDCG@10", "AP"):
-        assert f"<!-- Mean {measure} with its 95% interval -->" in figure
+        assert f"<!-- Mean {measure} with 95% CI -->" in figure
 
 
 def test_a_run_has_the_colour_that_the_caption_gives_it() -> None:
