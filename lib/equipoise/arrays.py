@@ -47,7 +47,7 @@ def ranks(first: ArrayLike, rows: int) -> NDArray[np.intp]:
 
 
 def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
-    """Cumulative sums that begin anew in each segment.
+    """Compute cumulative sums that restart in each segment.
 
     All segments advance together, row by row: as many steps as the longest segment has rows. No sum
     leaves its segment, so nothing is added and taken away again, and no precision is lost.
@@ -99,7 +99,7 @@ def numbered(values: pd.Series) -> tuple[Integers, pd.Index]:
 
 
 def places(values: pd.Series, index: pd.Index) -> Integers:
-    """Place of each value in an index that has each once, -1 where it is not there."""
+    """Return the position of each value in an index of distinct values; -1 if missing."""
     if not (values.dtype == index.dtype == "str"):
         return index.get_indexer(values).astype(np.int64)
     # Arrow compares the texts where they lie; pandas would make a Python object of each. The index
@@ -115,15 +115,15 @@ def places(values: pd.Series, index: pd.Index) -> Integers:
 
 
 def single_precision(scores: ArrayLike) -> NDArray[np.float32]:
-    """Scores as trec_eval keeps them; those that single precision has no number for are refused."""
+    """Round scores to single precision, as trec_eval does; raise if one is too large."""
     with np.errstate(over="ignore"):
         single = np.asarray(scores, dtype=np.float64).astype(np.float32)
     is_beyond = ~np.isfinite(single)
     if is_beyond.any():
         score = np.asarray(scores)[is_beyond][0]
         raise ValueError(
-            f"a score of {score:g} is beyond single precision, in which trec_eval orders documents:"
-            " scores up to 3.4e+38 are wanted; divide them"
+            f"a score must be at most 3.4e+38, got {score:g}: trec_eval orders documents in single "
+            "precision; divide the scores"
         )
     return single
 

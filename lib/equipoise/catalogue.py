@@ -19,7 +19,7 @@ FAMILIES = (
     "Overlap of rankings",
     "Answers: attribution to their sources",
 )
-"""The order in which families are shown; one that is not named here comes behind these."""
+"""The order of the families; other families follow these."""
 
 
 def _load() -> None:
@@ -31,7 +31,7 @@ def _load() -> None:
 
 
 def _place(measure: Measure) -> tuple[int, str, str, int]:
-    """By family, then by module, then as they stand in it; whatever was imported first."""
+    """Return a sort key: family, module and line, regardless of the order of imports."""
     rank = FAMILIES.index(measure.family) if measure.family in FAMILIES else len(FAMILIES)
     function = inspect.unwrap(measure.function)
     return rank, measure.family, function.__module__, function.__code__.co_firstlineno
@@ -48,5 +48,5 @@ def references() -> dict[str, str]:
     entries = [entry.strip() for entry in re.split(r"\n(?=@)", text) if entry.strip()]
     keyed = {entry.partition("{")[2].partition(",")[0]: entry for entry in entries}
     if len(keyed) < len(entries):
-        raise ValueError("sources.bib holds a key twice")
+        raise ValueError("sources.bib: each key must occur once")
     return keyed

@@ -281,8 +281,8 @@ def rnod(achieved: ArrayLike, target: ArrayLike) -> Floats:
     groups = p.shape[-1]
     wanted = (q > 0).astype(np.float64)
     steps = np.abs(np.subtract.outer(np.arange(groups), np.arange(groups))).astype(np.float64)
-    # OD exchanges its two sums: each squared difference counts with its mean distance to the wanted
-    # groups
+    # The two sums of OD are swapped: each squared difference is weighted by its mean distance to
+    # the groups with a positive target.
     reach = wanted @ steps / wanted.sum(axis=-1, keepdims=True)
     return _bounded(np.sqrt(np.einsum("...g,...g->...", (p - q) ** 2, reach) / (groups - 1)))
 

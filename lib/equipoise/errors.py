@@ -23,7 +23,7 @@ class Note(UserWarning):
 
 
 def plain(text: object) -> str:
-    """Text to look at: control characters and the like are escaped."""
+    """Escape control characters and marks of direction in a text for people."""
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 

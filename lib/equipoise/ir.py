@@ -67,8 +67,7 @@ def groups(
     ``memberships``: what `equipoise.gfr` takes: a file, lines of NTCIR FairWeb or a table such as
     ``docno,gender``; a data frame; or the group of each document. A table may have a column topic
     (qid, query_id); without one it is for all topics. ``target``: ``uniform``, a file, numbers as
-    ``female:1,male:1``, or the wanted share of each group. A name that is taken gets another
-    meaning.
+    ``female:1,male:1``, or the target share of each group. A name that exists is redefined.
     """
     target_text = str(target) if isinstance(target, (str, Path)) else ""
     table, attribute = groups_in(memberships, name, kind, target_text)

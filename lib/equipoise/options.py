@@ -158,7 +158,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     def options_only(*args: P.args, **kwargs: P.kwargs) -> R:
         return function(*args, **kwargs)
 
-    # Data are whatever the caller passes: to check tables and arrays here would copy them.
+    # Data are not checked here, because a check would copy tables and arrays.
     options_only.__annotations__ = {
         name: hint if field_of(hint) else Any for name, hint in hints.items()
     }

@@ -115,14 +115,14 @@ def compare(
 ) -> Any:
     """Compare runs by measures: means, tests of differences, effect sizes, gaps of groups.
 
-    By one measure there is a leaderboard with every comparison, by several an overview with one row
-    per run, letters for the runs that it is significantly better than, the best in bold type. Gaps
-    are between groups of topics or documents: the largest mean minus the smallest, and the smallest
-    over the largest.
+    With one measure, the output is a leaderboard with every comparison. With several, it is an
+    overview with one row per run. Letters name the runs that it is significantly better than, and
+    the best value is in bold type. Gaps are between groups of topics or documents: the largest mean
+    minus the smallest, and the smallest over the largest.
 
-    SCORES are tables as equipoise score writes them, or the output of ir_measures -q (topic,
-    measure, value) or trec_eval -q (measure, topic, value), or folders of such files; each file is
-    recognised by its content:
+    SCORES are tables by equipoise score, output of ir_measures -q (topic, measure, value) or
+    trec_eval -q (measure, topic, value), or folders of these files. The content of a file shows its
+    format:
 
     \b
     run,topic,attribute,measure,value        T1  nDCG@10  0.31        ndcg_cut_10  T1  0.31

@@ -15,8 +15,8 @@ def with_mean_intervals(
 ) -> pd.DataFrame:
     """The scores with columns ``low, high``: the interval of each mean over topics.
 
-    They are those of `equipoise.statistics.leaderboard`. A mean is a row with an empty topic; one
-    that is not there is added. ``scores``: columns ``run, topic, attribute, measure, value``. For
+    They are those of `equipoise.statistics.leaderboard`. A mean is a row with an empty topic; a
+    missing mean is added. ``scores``: columns ``run, topic, attribute, measure, value``. For
     all measures the same topics are drawn. NaN for a topic, and for a mean of fewer than two or of
     an undefined one.
     """
@@ -27,7 +27,7 @@ def with_mean_intervals(
     topic_rows = scores[scores["topic"] != ""].set_index("topic")
     for key, values in topic_rows.groupby(_KEYS, sort=False)["value"]:
         keys.append(key)
-        # Topics are drawn by their places, which must be the same in whatever order rows come.
+        # Topics are drawn by position, which must not depend on the order of the rows.
         samples.append(values.sort_index())
         sample_means.append(values.mean(skipna=False))
     means = pd.DataFrame(keys, columns=_KEYS).assign(topic="", mean=sample_means)

@@ -37,8 +37,8 @@ def init(folder: Path, name: str | None, no_example: bool) -> None:
 def new(name: str, paper: bool, title: str, topic: str) -> None:
     """Start a notebook NAME for your own topic, or to recompute a paper.
 
-    --topic creates data files to fill in, a notebook and a test. --paper creates a published table,
-    reasons and claims, and a notebook with one table, one figure and one claim.
+    With --topic, the command creates data files to fill in, a notebook and a test. With --paper, it
+    creates a published table, reasons and claims, and a notebook with one table, figure and claim.
     """
     from equipoise_compendium import project, start
 

@@ -148,7 +148,7 @@ def score_gfrc(
 ) -> Any:
     """Score every conversation in NUGGETS by R, GF and GFRC.
 
-    NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
+    NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of these files.
     """
     refuse_outputs({"-o": (output, SCORES)}, [nuggets, attributes], force=force)
     with_ends = ends_of_means(options)
@@ -188,7 +188,7 @@ def score_gfrc2(
 ) -> Any:
     """Score every conversation in NUGGETS by EGNP, EGF and GFRC2.
 
-    NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of such.
+    NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of these files.
     """
     outputs = {
         "-o": (output, SCORES),

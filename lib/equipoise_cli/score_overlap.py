@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     help="CSV of document,counterfactual: the ids of each document in both collections.",
 )
 @click.option(
-    "--suffix", default="", help="What every counterfactual id has behind that of its original."
+    "--suffix", default="", help="Suffix of a counterfactual id, after the id of its original."
 )
 @takes_output
 @fails_on_conditions

@@ -50,8 +50,8 @@ ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
     "--documents",
     required=True,
     help=(
-        "The collection: .jsonl of id and text, lines of id, tab and text, a folder of such, "
-        "or a .gz of one."
+        "The collection: .jsonl of id and text, or lines of id, tab and text; a .gz of either; or "
+        "a folder of these files."
     ),
 )
 @click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")

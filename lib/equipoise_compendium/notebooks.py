@@ -184,7 +184,7 @@ def _steady(value: Any) -> Any:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """Drop progress bars and join printed text, which a kernel sends in pieces."""
+    """Drop progress bars and join the text of streams, which a kernel sends in pieces."""
     joined: list[Any] = []
     for output in outputs:
         is_stream = output.output_type == "stream"

@@ -89,7 +89,7 @@ class Printed:
         digits = match["number"].replace(",", "")
         decimals = len(digits.partition(".")[2])
         if decimals == 0:
-            # A whole number is taken at its word: 1 beside 0.6 is no rounding of 0.6.
+            # A whole number is exact: a published 1 is no rounding of 0.6.
             return cls(float(digits), 0.0, decimals)
         return cls(float(digits), 0.5 * 10.0**-decimals, decimals)
 
@@ -195,8 +195,8 @@ def compare(
     ``ours`` has at least the columns and rows of the published table ``against``, such as
     ``anscombe/table-1``; ``keys`` identify a row in both. ``columns`` selects published columns,
     and ``where`` selects published rows by the text of a column, if the others cannot be computed
-    or are the input of ours. ``tolerance`` is added to the precision of a published number; one per
-    column, or the same for all.
+    or are the input of our table. ``tolerance`` is added to the precision of a published number;
+    one per column, or the same for all.
     """
     asked = {
         "against": against,

@@ -114,7 +114,7 @@ class Report:
         that identify a row. The defaults of ``caption`` and ``against`` are the title and the
         published table of the artefact. ``columns`` selects published columns, and ``where``
         published rows by the text of a column, if the others cannot be computed or are the input of
-        ours. ``data`` names the data for the ledger, and ``note`` is a remark for readers.
+        our table. ``data`` names the data for the ledger, and ``note`` is a remark for readers.
         ``digits`` are the decimals to show without a published precision. ``tolerance`` is added to
         the published precision.
         """

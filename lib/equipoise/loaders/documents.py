@@ -44,8 +44,9 @@ def document_files(source: str | Path) -> list[Path]:
 def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
     """Yield the documents of a collection as id and text.
 
-    ``source``: a file with one document per line: JSON objects with ``id`` (or ``_id``) and
-    ``text`` (or ``contents``), or an id, a tab and a text; ``.gz`` too; or a folder of such files.
+    ``source``: a file with one document per line, which may be compressed (``.gz``), or a folder of
+    these files. A line is a JSON object with ``id`` (or ``_id``) and ``text`` (or ``contents``), or
+    an id, a tab and a text.
     """
     for table in document_tables(source):
         yield from zip(table["document"], table["text"], strict=True)

@@ -101,7 +101,7 @@ def read_groups(
 
 
 def groups_in(source: Any, name: str, kind: Kind = "nominal", target: str = "") -> Groups:
-    """Group memberships as `read_groups` has them, from a file or whatever else has them."""
+    """Return group memberships like `read_groups`, from a file, a table or a mapping."""
     if isinstance(source, (str, Path)):
         return read_groups(source, name, kind, target)
     attribute = _attribute_set(name, kind, target)

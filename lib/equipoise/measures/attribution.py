@@ -334,7 +334,7 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
     if cited["relevant"].isna().any():
         raise ValueError("relevant must be true or false for every citation")
     side = np.where(cited["relevant"].astype(bool), "relevant", "nonrelevant")
-    # A column of one value stands for no groups at all.
+    # Without groups, one column with a single value replaces them.
     groups = cited[list(by)].assign(all="") if not by else cited[list(by)]
     keys = list(groups.columns)
     table = groups.assign(side=side, probability=cited["probability"].astype(np.float64))

@@ -1,4 +1,4 @@
-"""Effectiveness of rankings by ir_measures, whatever makes a ranking: a run, a task, a weight."""
+"""Effectiveness of rankings by ir_measures; a ranking may be of a run, a task or a weight."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def effectiveness(
     ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64))
     rows = []
     for metric in ir_measures.iter_calc(list(label_of_measure), qrels, ranked):
-        # Behind # stands the number of an order of the same ranking.
+        # After # is the number of an order of the same ranking.
         query_id = metric.query_id.partition("#")[0]
         rows.append((query_id, label_of_measure[metric.measure], metric.value))
     values = pd.DataFrame(rows, columns=["query_id", "measure", "value"])

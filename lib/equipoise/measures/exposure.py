@@ -115,7 +115,7 @@ def exposure_over_relevance(
     rankings, judgements = tidy_runs(runs), tidy_qrels(qrels)
     refuse_twice(judgements, ["topic", "document"], "the qrels judge a document")
     refuse_twice(rankings, ["run", "topic", "document"], "a run ranks a document")
-    # Topics are resampled by their places, which must be the same in whatever order rows come.
+    # Topics are resampled by position, which must not depend on the order of the rows.
     relevant = judgements[judgements["level"] > 0].sort_values(["topic", "document"])
     run_names = list(rankings["run"].unique())
     n_intervals = len(run_names) * sum(len(attribute.groups) for attribute in sets.values())

@@ -1,8 +1,8 @@
 r"""GFR (Group Fairness and Relevance) of ranked lists.
 
-A population of users reads a ranked list from the top; some leave at each rank. Whoever leaves at
-rank k has had the utility of the top k documents and has seen a distribution over groups. GFR is
-what they can expect:
+A population of users reads a ranking from the top; some leave at each rank. Users who leave at rank
+k have the utility of the top k documents and have seen a distribution over groups. GFR is the
+expectation of both:
 
 .. math:: GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k) + \sum_{m=1}^{M} w_m
 DistrSim^m(L, k) \Bigr)
@@ -181,7 +181,7 @@ def gfr(
     if not ((weigh >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
         raise ValueError("weights must be non-negative and not all 0, and their sum a number")
     if decimals is not None:
-        # Printed and read again, as programs do that combine printed scores.
+        # Rounded as text, like programs that combine the scores in output files.
         terms = np.char.mod(f"%.{decimals}f", terms).astype(np.float64)
     return (terms * (weigh / total)).sum(axis=-1)
 
@@ -317,7 +317,7 @@ def _rankings(
         is_judged = _row_of(qrels, topics, documents, ranked) >= 0
         read = _cut(ranked[is_judged], len(topics), cutoff)
         judgement = _row_of(qrels, topics, documents, read)
-    # The gain behind the last row, where -1 leads, is that of documents without a judgement.
+    # The gain after the last row, at index -1, belongs to documents without a judgement.
     gain_of_row = np.append(qrels["level"].map(gain_of_level).to_numpy(dtype=np.float64), 0.0)
     depth = read["rank"].max() + 1 if len(read) else 1
     gains_of_ranks = np.zeros((len(run_names), len(topics), depth))
@@ -360,7 +360,7 @@ def _members(
     # Row of the table by run, topic and rank, -1 where there is none.
     rows = np.full((len(rankings.runs), len(topics), rankings.gains.shape[-1]), -1)
     rows[ranked["run"], np.searchsorted(topics, ranked["topic"]), ranked["rank"]] = row_of_document
-    # The vector behind the last row, where -1 leads: the group is unknown.
+    # The vector after the last row, at index -1, is for an unknown group.
     unknown = np.full((1, len(groups)), 1.0 / len(groups))
     vectors = np.concatenate([table[groups].to_numpy(dtype=np.float64), unknown])
     needed = f"a membership in {attribute.name}"
@@ -504,14 +504,14 @@ def gfr_table(
     Parameters
     ----------
     runs : DataFrame, columns run, topic, document
-        Rankings, the rows of each in their order; or whatever `equipoise.tidy_runs` takes.
-        Topics that have no qrels are left out.
+        Rankings, the rows of each in their order; or any input of `equipoise.tidy_runs`. Topics
+        that have no qrels are left out.
     qrels : DataFrame, columns topic, document, level
-        Relevance levels; every topic in it is scored, 0 where a run has no ranking for it. Or
-        whatever `equipoise.tidy_qrels` takes.
+        Relevance levels, or any input of `equipoise.tidy_qrels`. Every topic in it is scored, 0
+        where a run has no ranking for it.
     memberships : mapping of str to DataFrame, columns topic, document and one per group
-        By the name of the attribute set; without topic, for all topics. Or whatever
-        `equipoise.tidy_memberships` takes.
+        By the name of the attribute set; without topic, for all topics. Or any input of
+        `equipoise.tidy_memberships`.
     attributes : mapping of str to AttributeSet
         By name, for the same names; without any, the groups found in the memberships, nominal, with
         a uniform target.
@@ -524,8 +524,8 @@ def gfr_table(
     DataFrame, columns run, topic, attribute, measure, value, seen
         Runs in their order, topics in ascending order and then "" for the mean over the topics.
         ``seen``: the share of the ranked documents, up to the cutoff, with the judgement or
-        membership that the value rests on, of the parts of GFR the least; NaN where none is ranked.
-        ``attrs["seen"]`` has the counts.
+        membership that the value needs. For GFR it is the smallest share of its parts; it is NaN
+        if no document is ranked. ``attrs["seen"]`` has the counts.
 
     Raises
     ------

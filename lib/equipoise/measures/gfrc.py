@@ -1,8 +1,8 @@
 """GFRC: group fairness and relevance of conversations.
 
-A conversation is a series of system turns in which relevant nuggets stand at word positions. R
-rewards nuggets that come early; GF asks, turn by turn, how near the groups of the nuggets come to a
-target distribution.
+A conversation is a series of system turns with relevant nuggets at word positions. R rewards
+nuggets that come early. GF measures, turn by turn, the similarity between the groups of the nuggets
+and a target distribution.
 
 References
 ----------

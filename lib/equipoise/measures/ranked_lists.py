@@ -14,10 +14,10 @@ from equipoise.measures.tied_scores import tied_spans
 
 
 def by_rank(runs: pd.DataFrame, documents: pd.Index[Any], depth: float = np.inf) -> pd.DataFrame:
-    """Place of each ranked document in ``documents``, a row for each run and topic, in order.
+    """Return the position of each ranked document in ``documents``, one row per run and topic.
 
-    One column for each rank up to ``depth``, best first; -1 where a document is not there, NaN
-    where a list has ended.
+    One column for each rank up to ``depth``, best first; -1 for a missing document, NaN after the
+    end of a list.
     """
     return _laid_by_rank(runs, places(runs["document"], documents), depth)
 

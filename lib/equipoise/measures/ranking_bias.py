@@ -156,7 +156,7 @@ def _count(texts: Any, terms: Any, tokens: str) -> tuple[sparse.csr_array, Integ
     """
     letters, text_ends = _lowered(texts, tokens)
     is_letter = np.append(letters != ord(" "), False)
-    # A word begins at a letter after a blank or at the begin of a text, and ends likewise.
+    # A word begins at a letter after a blank or at the beginning of a text.
     begins_text = np.zeros(len(is_letter), np.bool_)
     begins_text[text_ends] = True
     after_letter = np.append(False, is_letter[:-1]) & ~begins_text
@@ -922,7 +922,7 @@ def score_ranking_bias(
     ideal = _ideals(background, keys["topic"], counts, omega, neutral, present, cutoffs)
     if is_expected:
         spans = spans_by_rank(runs)
-        # FaiRR is a sum over ranks: in the mean over orders, tied documents share their sum.
+        # FaiRR is a sum over ranks: averaged over orders, tied documents share their sum.
         neutral = mean_of_ties(neutral, *spans)
         plain, discounted = _mean_divergences(terms, sizes, cutoffs, target, present, spans)
     else:

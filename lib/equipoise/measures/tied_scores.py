@@ -15,10 +15,10 @@ _DRAWN = 1_000
 
 
 def tied_spans(scores: ArrayLike, name: str = "a list") -> tuple[Integers, Integers]:
-    """First and last rank (from 0) that have the score of each rank.
+    """Return the first and the last rank (from 0) with the score of each rank.
 
-    ``scores`` (shaped (lists, ranks)): falling along each list, NaN beyond its end, where each rank
-    stands by itself. ``name``: of what is refused if they rise.
+    ``scores`` (shaped (lists, ranks)): falling along each list, NaN after its end, where each rank
+    has its own span. ``name``: of the list in the error if scores rise.
     """
     values = np.asarray(scores, dtype=np.float64)
     steps = np.diff(values, axis=1)

@@ -118,9 +118,9 @@ def resampled(
 ) -> tuple[float, float, float]:
     """A statistic and its percentile interval, units (questions, topics) drawn with replacement.
 
-    ``statistic`` takes the places of the units drawn, shaped (units,), and returns a number, NaN
-    where the draw has none. It clusters: whatever was observed of a unit is drawn with it. The
-    interval is widened to hold the statistic. Draws are those of `scipy.stats.bootstrap`.
+    ``statistic`` takes the positions of the drawn units, shaped (units,), and returns a number, or
+    NaN if the draw has none. This is a cluster bootstrap: all observations of a unit are drawn with
+    it. The interval is widened to contain the statistic. Draws are as in `scipy.stats.bootstrap`.
     """
     estimate = float(statistic(np.arange(units)))
     samples = np.empty(resamples)

@@ -190,11 +190,11 @@ def compare_pairs(
           more than `resamples`): interval and effect of t; the mean difference.
         - bootstrap: t of the differences without their mean, units drawn with replacement; the
           interval by the same draws; effect of t.
-        - tukey, the randomised Tukey HSD test: scores of all systems change places within each
-          unit, and a difference is held against the largest one between any two systems. Its p are
-          those of the family of all pairs of systems, so that no further correction is made; its
-          intervals hold for all pairs at once; the effect is the difference over the residual
-          standard deviation of units and systems. Two systems make it the permutation test.
+        - tukey, the randomised Tukey HSD test: scores of all systems are permuted within each
+          unit, and a difference is compared with the largest one between any two systems. Its p are
+          corrected for all pairs of systems, without a further correction. Its intervals are valid
+          for all pairs jointly. The effect is the difference over the residual standard deviation
+          of units and systems. With two systems it is the permutation test.
 
         The smallest p of a test that draws is 1 / (1 + resamples). Where two systems differ by the
         same amount on every unit, there is no variation to test against: the effect, and t and its

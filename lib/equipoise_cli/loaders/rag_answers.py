@@ -6,8 +6,8 @@ from 0, or ids. *Frameworks*: ``answer_presets.yaml`` has where LangChain, Llama
 OpenAI keep answer and documents; ``--map`` names other fields. *Ours*: `equipoise.loaders.answers`.
 
 A question is named by its id, else by its words with ``_`` between, else by its place in the file.
-The other keys of an answer become columns of the same name; those that are named as one of ours
-(`_OUR_COLUMNS`) get ``log.`` before it.
+The other keys of an answer become columns of the same name. A name that is one of `_OUR_COLUMNS`
+gets the prefix ``log.``.
 """
 
 from __future__ import annotations
