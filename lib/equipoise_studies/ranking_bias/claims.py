@@ -22,7 +22,7 @@ PERMUTATIONS = 999
 
 
 def by_query(scores: pd.DataFrame, label: str, measure: str) -> pd.DataFrame:
-    """Scores of one measure on a query set, shape (queries, rankers)."""
+    """Select the scores of one measure on a query set, shape (queries, rankers)."""
     rows = scores[(scores["queries"] == label) & (scores["measure"] == measure)]
     return rows.pivot_table(index="topic", columns="run", values="value")
 
@@ -30,7 +30,7 @@ def by_query(scores: pd.DataFrame, label: str, measure: str) -> pd.DataFrame:
 def bootstrapped(
     statistic: Callable[[Integers], float], queries: int, published: float | None = None
 ) -> Evidence:
-    """Evidence with a 95% interval over resampled queries.
+    """Return evidence with a 95% confidence interval over resampled queries.
 
     ``statistic`` takes the positions of the resampled queries.
     """
@@ -39,7 +39,7 @@ def bootstrapped(
 
 
 def mean_evidence(values: pd.Series, published: float | None = None) -> Evidence:
-    """Evidence of a mean over queries."""
+    """Return evidence for a mean over queries."""
     numbers = values.to_numpy()
     return bootstrapped(lambda places: float(numbers[places].mean()), len(values), published)
 
@@ -47,9 +47,9 @@ def mean_evidence(values: pd.Series, published: float | None = None) -> Evidence
 def differences(
     scores: pd.DataFrame, labels: Sequence[str], measures: Sequence[str], baseline: str
 ) -> pd.DataFrame:
-    """Paired t-tests of each ranker against the baseline, with Bonferroni's correction.
+    """Test each ranker against the baseline by paired t-tests with Bonferroni correction.
 
-    Columns ``queries, measure, run`` and those of `compare_pairs`.
+    Returns columns ``queries, measure, run`` and the columns of `compare_pairs`.
     """
     comparisons = []
     for label in labels:
@@ -61,9 +61,9 @@ def differences(
 
 
 def difference_evidence(comparisons: pd.DataFrame) -> dict[str, dict[str, Evidence]]:
-    """Evidence of each row of `differences`, by query set and by ranker and measure.
+    """Return evidence for each row of `differences`, by query set, ranker and measure.
 
-    A column ``published`` has the published differences, NaN where there is none.
+    ``published``: an optional column of published differences, NaN if there is none.
     """
     parts: dict[str, dict[str, Evidence]] = {}
     for row in comparisons.to_dict("records"):
@@ -82,7 +82,7 @@ def difference_evidence(comparisons: pd.DataFrame) -> dict[str, dict[str, Eviden
 def correlation_evidence(
     first: pd.DataFrame, second: pd.DataFrame, published: Mapping[str, float | None]
 ) -> dict[str, Evidence]:
-    """Pearson's r of two measures over queries, by ranker; ``published`` also by ranker."""
+    """Correlate two measures over queries, by ranker; ``published`` is also by ranker."""
     parts = {}
     for run in first.columns:
         pairs = np.stack([first[run], second[run]])  # shape (measures, queries)
@@ -94,7 +94,7 @@ def correlation_evidence(
 
 
 def pearson(pairs: Floats, places: Integers) -> float:
-    """Pearson's r of two measures on some queries, NaN where one of them is constant."""
+    """Compute Pearson's r of two measures on some queries, NaN if one is constant."""
     drawn = pairs[:, places]
     first, second = drawn - drawn.mean(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -104,7 +104,7 @@ def pearson(pairs: Floats, places: Integers) -> float:
 def against_permuted_rankers(
     first: pd.DataFrame, second: pd.DataFrame, statistic: Callable[[Floats], float]
 ) -> Evidence:
-    """A statistic minus its expectation where the rankers of each query are randomly permuted.
+    """Subtract from a statistic its expectation if the rankers of each query are permuted.
 
     Both measures of a query are permuted together. ``statistic`` takes means, shape (rankers, 2).
     """
@@ -119,15 +119,16 @@ def against_permuted_rankers(
 
 
 def smaller_lead(means: Floats) -> float:
-    """What the best ranker by each of two measures loses by the other; the smaller loss."""
+    """Return the smaller of two leads: of the best ranker by each measure over the other one."""
     first, second = means.argmax(axis=0)
     return float(min(means[first, 0] - means[second, 0], means[second, 1] - means[first, 1]))
 
 
 def clearest_reversal(means: Floats) -> float:
-    """How clearly two rankers are in opposite orders by two measures; negative where none are.
+    """Measure how clearly two rankers have opposite orders by two measures.
 
-    Of two rankers the smaller of both differences counts, and of all pairs the largest.
+    The smaller difference of a pair counts, and the largest over all pairs is returned. It is
+    negative if no two orders are opposite.
     """
     first, second = np.triu_indices(len(means), 1)
     gaps = means[first] - means[second]  # shape (pairs, 2)
@@ -138,7 +139,7 @@ def clearest_reversal(means: Floats) -> float:
 def excess_change(
     fairness: pd.DataFrame, label: str, measure: str, cutoffs: Sequence[int]
 ) -> Evidence:
-    """How much more TExFAIR without RBDF changes over the cut-offs than another measure.
+    """Compare changes over the cut-offs: TExFAIR without RBDF minus another measure.
 
     A change is the largest minus the smallest mean over queries, averaged over rankers.
     """
@@ -159,7 +160,7 @@ def excess_change(
 
 
 def published(label: str, measure: str) -> pd.Series:
-    """Published numbers by ranker: CRBO of Table 4.2, other measures of Table 4.1."""
+    """Read published numbers by ranker: CRBO of Table 4.2, other measures of Table 4.1."""
     name, column = ("4.2", "model") if measure == "CRBO" else ("4.1", "method")
     table = printed_table(f"thesis/table-{name}").set_index(column)
     cells = table.loc[table["queries"] == label, measure]
@@ -168,13 +169,23 @@ def published(label: str, measure: str) -> pd.Series:
 
 
 def published_gaps(label: str, measure: str) -> pd.Series:
-    """Published differences of the other rankers from BM25."""
+    """Return the published numbers of the other rankers minus the number of BM25."""
     numbers = published(label, measure)
     return numbers.drop("BM25") - numbers["BM25"]
 
 
+def published_ranges(labels: Sequence[str], study: Study) -> pd.DataFrame:
+    """Return the range of `published_gaps`: columns queries, measure, low, high."""
+    rows = []
+    for label in labels:
+        for measure in ("NFaiRR", "TExFAIR"):
+            gaps = published_gaps(study.printed_set(label), measure)
+            rows.append((label, measure, gaps.min(), gaps.max()))
+    return pd.DataFrame(rows, columns=["queries", "measure", "low", "high"])
+
+
 def with_published(table: pd.DataFrame, measures: Sequence[str], study: Study) -> pd.DataFrame:
-    """Add a column of published values per measure, for the rankers that the thesis has, too.
+    """Add a column of published values per measure, for rankers that the thesis also has.
 
     ``table``: indexed by query set and run.
     """
@@ -189,7 +200,7 @@ def with_published(table: pd.DataFrame, measures: Sequence[str], study: Study) -
 
 
 def published_evidence(cells: pd.DataFrame) -> dict[str, Evidence]:
-    """Evidence of published cells, one part per cell, named by its row and column."""
+    """Return evidence for published cells, one part per cell, named by row and column."""
     parts = {}
     for key, row in cells.iterrows():
         row_name = key if isinstance(key, str) else ", ".join(map(str, key))

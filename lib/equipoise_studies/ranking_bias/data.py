@@ -35,7 +35,7 @@ from equipoise_compendium.printed import printed_table
 from equipoise_compendium.terms import REPLICATED
 
 WORLDS = ("original", "counterfactual")
-"""A collection, and the same with every gendered term replaced by its counterpart."""
+"""A collection, and its copy in which counterparts replace all gendered terms."""
 SHARED_DOCUMENTS = {
     "msmarco-dl": "msmarco-pool",
     "msmarco-dl-sensitive": "msmarco-pool",
@@ -71,11 +71,12 @@ class Settings(BaseModel):
 class QuerySet(Settings):
     """Queries with the collection that they search.
 
-    ``collection``: a public one that ``make.py`` reads, or a name of your own with ``queries``
-    (lines of an id, a tab and a text), ``qrels`` (TREC) and ``documents`` (TSV or JSON Lines).
-    ``relevant``: the least relevant grade. ``tables``: published tables that show it. ``printed``:
-    the query set of the thesis that it is compared with, by default its own name. ``about``,
-    ``shows``: what it is, and what it can and cannot show. ``source``: where its files come from.
+    ``collection``: the name of a public collection that ``make.py`` reads. For your own, also give
+    ``queries`` (lines of an id, a tab and a text), ``qrels`` (TREC) and ``documents`` (TSV or JSON
+    Lines). ``relevant``: the lowest relevant grade. ``tables``: published tables that show it.
+    ``printed``: the query set of the thesis that it is compared with, by default its own name.
+    ``about``: its queries and documents. ``shows``: what it can and cannot show. ``source``: where
+    its files come from.
     """
 
     collection: str
@@ -96,7 +97,7 @@ class QuerySet(Settings):
 
 
 class Training(Settings):
-    """Training of a cross-encoder on each half of ``queries``, a query set, for the other half.
+    """Training of a cross-encoder on each half of a query set (``queries``) for the other half.
 
     The model of the first half ranks other query sets.
     """
@@ -114,11 +115,16 @@ class Ranker(Settings):
     ``name``: its name in the report, by default its key. ``printed``: its row in Table 4.1.
     ``query_sets``: those it ranks, by default all. ``in_claims``: whether claims count it.
 
-    Recorded: ``model``, a folder below ``--models``; ``length``: tokens after which a text is cut;
-    ``batch``: texts at a time; ``candidates``: the top documents of BM25 that a cross-encoder
-    re-ranks. Run files: ``runs``, a path with ``{world}`` and ``{queries}``; ``worlds``: those it
-    ranks; ``recipe``, ``index``, ``source``: how to make them. Public runs: ``public``: the run of
-    each query set; ``rounded``: its equal scores are rounded ones, not ties.
+    Rankers that ``record.py`` runs have these settings. ``model``: a folder in ``--models``.
+    ``length``: tokens after which a text is cut. ``batch``: texts per batch. ``candidates``: number
+    of top documents of BM25 that a cross-encoder re-ranks.
+
+    Rankers of run files have these settings. ``runs``: a path with ``{world}`` and ``{queries}``.
+    ``worlds``: collections that are ranked. ``recipe``, ``index``, ``source``: how to make the
+    files.
+
+    Public runs have these settings. ``public``: the run of each query set. ``rounded``: whether its
+    equal scores come from rounding and are not ties.
     """
 
     kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files", "public runs"]
@@ -146,7 +152,8 @@ class Ranker(Settings):
 class Study(Settings):
     """The config of chapter 4 (thesis sections 4.4 and 4.5).
 
-    ``stands_for``: ``thesis`` compares the tables with the published cells; ``replica`` does not.
+    ``stands_for``: the tables are compared with the published cells for ``thesis``, not for
+    ``replica``.
     ``facts``, ``outputs``: folders of derived data and of recorded rankings. ``baseline``: the
     ranker that others are tested against. ``depth``: documents recorded per query. ``processes``:
     of the substitution, 0 for one per core. ``index_recipe``: how an index of the counterfactual
@@ -183,19 +190,19 @@ class Study(Settings):
         return study
 
     def sets_in(self, table: Table) -> list[str]:
-        """Query sets that the report shows in a published table."""
+        """Return the query sets that the report shows in a published table."""
         return [label for label, chosen in self.query_sets.items() if table in chosen.tables]
 
     def printed_set(self, label: str) -> str:
-        """The query set of the thesis that a query set is compared with."""
+        """Return the query set of the thesis that a query set is compared with."""
         return self.query_sets[label].printed or label
 
     def called(self, ranker: str) -> str:
-        """Name of a ranker in the report."""
+        """Return the name of a ranker in the report."""
         return self.rankers[ranker].name or ranker
 
     def rankers_on(self, label: str) -> dict[str, Ranker]:
-        """Rankers of a query set."""
+        """Return the rankers of a query set."""
         rankers = {}
         for key, ranker in self.rankers.items():
             labels = ranker.query_sets or tuple(ranker.public) or tuple(self.query_sets)
@@ -204,35 +211,35 @@ class Study(Settings):
         return rankers
 
     def recorded_on(self, label: str) -> dict[str, Ranker]:
-        """Rankers of a query set whose rankings ``record.py`` records."""
+        """Return the rankers of a query set that ``record.py`` runs."""
         rankers = self.rankers_on(label)
         return {key: ranker for key, ranker in rankers.items() if ranker.kind != "public runs"}
 
     def in_thesis(self) -> dict[str, str]:
-        """Published names of the rankers that the thesis has, by their names in the report."""
+        """Return the published names of rankers that the thesis also has, by name in the report."""
         rankers = self.rankers.items()
         return {self.called(key): ranker.printed for key, ranker in rankers if ranker.printed}
 
     def in_claims(self) -> set[str]:
-        """Names of the rankers that claims count, and of the baseline."""
+        """Return the names of the rankers that claims count, and of the baseline."""
         return {self.called(key) for key, ranker in self.rankers.items() if ranker.in_claims}
 
     def described(self, labels: Sequence[str]) -> str:
-        """Collections of some query sets, with the query set of the thesis for each."""
+        """Name the collections of some query sets, with the query set of the thesis for each."""
         if self.stands_for == "thesis":
             return "the paper's own data"
         parts = []
         for label in labels:
-            runs = "recorded runs" if self.recorded_on(label) else "public runs"
+            runs = "our runs" if self.recorded_on(label) else "public runs"
             collection = self.query_sets[label].collection
-            parts.append(f"{collection} for {self.printed_set(label)}, {runs}")
-        return "; ".join(parts)
+            parts.append(f"{collection} in place of {self.printed_set(label)} ({runs})")
+        return ", ".join(parts)
 
     def compared(self, table: pd.DataFrame, column: Literal["method", "model"]) -> dict[str, Any]:
-        """Arguments of `Report.table` for a table indexed by query set and run.
+        """Return arguments of `Report.table` for a table indexed by query set and run.
 
-        With the thesis's own data its rows get the published names (``column``) and are compared;
-        published rows that were not recorded stay empty.
+        With the data of the thesis, rows get the published names (``column``) and are compared.
+        Published rows without a recorded ranking stay empty.
         """
         ours = table.reset_index()
         if self.stands_for == "replica":
@@ -256,7 +263,7 @@ class Study(Settings):
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame:
-    """Read a table of derived data, noted as used; columns of CSV are text."""
+    """Read a table of derived data and note its use; columns of CSV are text."""
     path = project.noted(folder / name)
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
@@ -264,7 +271,7 @@ def read_table(folder: Path, name: str) -> pd.DataFrame:
 
 
 def gender_groups(study: Study, term_list: Literal["long", "short"] = "long") -> TermGroups:
-    """Groups of a public term list: 326 words and first names (long), or 64 words (short)."""
+    """Read a public term list: 326 words and first names (long), or 64 words (short)."""
     terms = read_table(study.facts, "terms.csv")
     terms = terms[terms["list"] == term_list]
     return TermGroups.from_pairs(zip(terms["term"], terms["group"], strict=True))
@@ -367,15 +374,15 @@ def read_public_run(study: Study, label: str, ranker: Ranker) -> pd.DataFrame:
 
 
 def top(run: pd.DataFrame, depth: int) -> pd.DataFrame:
-    """The first ``depth`` documents of each list, and all that tie with the last of them."""
+    """Return the top ``depth`` documents of each ranking, and all that tie with the last one."""
     last_score = run.groupby("topic", sort=False).head(depth).groupby("topic")["score"].min()
     return run[run["score"].to_numpy() >= last_score.reindex(run["topic"]).to_numpy()]
 
 
 def missing_texts(study: Study, cutoff: int) -> pd.DataFrame:
-    """Documents without a text at the first ranks of each public run.
+    """Count documents without a text at the top ranks of each public run.
 
-    Columns ``queries, run, ranks, without a text``.
+    Returns columns ``queries, run, ranks, without a text``.
     """
     queries = read_table(study.facts, "queries.csv")
     rows = []

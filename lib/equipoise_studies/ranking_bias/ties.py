@@ -1,4 +1,4 @@
-"""How far the fairness of a ranking depends on the order of documents with equal scores."""
+"""Effect of the order of documents with equal scores on the fairness of a ranking."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def extremes(
     cutoff: int,
     threshold: float,
 ) -> pd.DataFrame:
-    """The least and greatest mean NFaiRR and TExFAIR over all orders of ties.
+    """Return the least and greatest mean NFaiRR and TExFAIR over all permutations of ties.
 
-    Each query has its least, or greatest, score. The background is the whole collection. Indexed by
-    queries, run and measure; columns ``least, greatest``.
+    Each query has its least, or greatest, score. The background is the whole collection. Columns
+    ``least, greatest``, indexed by queries, run and measure.
     """
     rows = []
     for (label, run), lists in runs.groupby(["queries", "run"], sort=False):
         counts = collections[label].term_counts
-        # the last row is the padding of lists that have ended
+        # the last row pads the shorter rankings
         magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
         lengths = np.append(counts.lengths, 0)
         omega = bias.neutrality(magnitudes, threshold=threshold)
