@@ -248,10 +248,11 @@ class Report:
         """Show prose with computed values; nothing in it is markup. A variant shows one line."""
         return Shown.paragraph(DEFAULTS_ONLY if self.is_variant else " ".join(sentences))
 
-    def answer(self, *sentences: str) -> None:
+    def answer(self, *sentences: str, table: pd.DataFrame | None = None) -> None:
         """Answer the notebook's question where it begins.
 
-        It is called there with nothing, and at the end with the sentences.
+        It is called there with nothing, and at the end with the sentences, and with a table whose
+        numbers are shown at three decimals.
         """
         from IPython.display import DisplayHandle
 
@@ -259,7 +260,7 @@ class Report:
         # IPython has no types.
         handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]
         if sentences:
-            handle.update(show_answer(self._answer))
+            handle.update(show_answer(self._answer, table))
         else:
             handle.display(show_answer(["It is computed below."]))
 
