@@ -16,7 +16,7 @@ from scipy import stats
 from equipoise.arrays import Floats, Integers
 
 SCORES = ("Acc", "P", "R", "F1", "sensitivity")
-"""Accuracy; precision, recall and F1 as means over the two classes; recall of dissatisfaction."""
+"""Accuracy, mean precision, recall and F1 of the two classes, and recall of dissatisfaction."""
 
 COUNTS = ["correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
 """The four counts, in the order of `binary_scores`."""
@@ -109,7 +109,7 @@ def jaccard_bounds(
 
     ``original`` of the ``main_size`` samples of Main are correct, and ``counterfactual`` of the
     ``shared`` contexts that have a counterfactual. The thesis does not publish the sets of its
-    Table 3.7, only these numbers follow from Table 3.6.
+    Table 3.7; only these numbers follow from Table 3.6.
     """
     fewest_within = max(0, original - (main_size - shared))
     # So many of the correct samples of Main may have a counterfactual.
@@ -287,7 +287,7 @@ def robustness_table(
         Step of the share of dissatisfied samples, from the share in Main to 1.
     population, rng, resamples
         Whole counts (some of the keys, ``world``, ``satisfied``, ``dissatisfied``) where a part of
-        the samples was labelled; then intervals are `sampled_intervals`.
+        the samples was labelled. Then intervals are `sampled_intervals`.
 
     Returns
     -------
