@@ -46,7 +46,7 @@ def evidence_of(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(REPORT_FOLDER_VARIABLE, str(folder))
         patch.setattr(Report, "claim", claimed)
-        patch.setattr(Report, "answer", lambda *_: None)
+        patch.setattr(Report, "answer", lambda *_, **__: None)
         mpl.use("Agg")
         names = runpy.run_path(str(script), {"display": lambda *_: None})
     return evidence, names

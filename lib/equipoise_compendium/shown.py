@@ -489,12 +489,16 @@ def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
     return Shown.text("\n".join(texts), markdown.strip(), page)
 
 
-def show_answer(sentences: Sequence[str]) -> Shown:
+def show_answer(sentences: Sequence[str], table: pd.DataFrame | None = None) -> Shown:
     """Display the answer of a notebook; with three or more sentences, as a list after the first."""
     listed = list(sentences[1:]) if len(sentences) > 2 else []
     text = sentences[0] if listed else " ".join(sentences)
     page = f"<p><b>Answer.</b> {html.escape(text)}</p>{html_list(listed)}"
     markdown = f"**Answer.** {markdown_cell(text)}\n\n{markdown_list(listed)}"
+    if table is not None:
+        header, rows = _rows(table, digits=3)
+        page += f'<div style="overflow-x: auto">{html_table("", header, rows)}</div>'
+        markdown += f"\n{markdown_table(header, rows)}"
     return Shown.text(
         f"Answer. {' '.join(sentences)}", markdown, f'<div class="answer">{page}</div>'
     )

@@ -22,6 +22,11 @@ def number(value: float, decimals: int) -> str:
     return text.replace("-", "−")
 
 
+def interval(value: float, low: float, high: float, decimals: int) -> str:
+    """Write an estimate and its interval, such as ``−0.01 [−0.02, 0.01]``."""
+    return f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
+
+
 def reason(error: OSError) -> str:
     """Return the message of the operating system, in lower case."""
     return (error.strerror or "an error of the operating system").lower()

@@ -309,7 +309,6 @@ def test_published_values_are_beside_those_of_the_row_that_a_ranker_replaces() -
 
 
 def test_figures_draw_what_they_are_given() -> None:
-    figure, axes = plt.subplots(1, 2)
     tokens = pd.DataFrame(
         {
             "system": ["TILDE"] * 2 + ["TILDEv2"] * 2,
@@ -317,20 +316,23 @@ def test_figures_draw_what_they_are_given() -> None:
             "weight": [-1.0, -2, 1, 2],
         }
     )
-    figures.tilde_architectures(axes, tokens, ["query"])
-    assert [len(ax.child_axes[0].patches) for ax in axes] == [2, 2]
-    colours = [patch.get_facecolor() for patch in axes[0].child_axes[0].patches]
-    assert colours[0] != colours[1]
+    figure = figures.tilde_architectures(tokens, ["query"], "A finding")
+    for ax in figure.axes:
+        in_query, other = ax.child_axes[0].patches
+        assert in_query.get_facecolor() != other.get_facecolor()
+        assert in_query.get_hatch()  # colour is not the only sign
+        assert not other.get_hatch()
 
-    grades = np.array([[3, 0, 1], [0, 1, 3]])
-    figure_2, ax = plt.subplots()
-    figures.ranked_candidates(ax, grades, ["BM25", "TILDE"], "paper 1")
+    grades = pd.DataFrame([[3, 0, 1], [0, 1, 3]], index=["BM25", "TILDE"])
+    figure_2 = figures.ranked_candidates(grades, 7, "paper 1")
+    (ax,) = figure_2.axes
     tiles = [patch for patch in ax.patches if type(patch).__name__ == "Rectangle"]
     assert len(tiles) == grades.size
     labels = [text.get_text() for text in figure_2.legends[0].get_texts()]
-    assert labels == ["grade 0", "grade 1", "grade 3"]  # no tile has grade 2
+    assert labels == ["grade 0 (not relevant)", "grade 1", "grade 3"]  # no tile has grade 2
+    assert "3 of 7" in ax.get_xlabel()
     with pytest.raises(ValueError, match="grades must be 0 to 3"):
-        figures.ranked_candidates(ax, grades + 1, ["BM25", "TILDE"], "paper 1")
+        figures.ranked_candidates(grades + 1, 7, "paper 1")
     for drawn in (figure, figure_2):
         plt.close(drawn)
 
@@ -347,32 +349,43 @@ def test_the_sweep_is_drawn_task_by_task_and_measure_by_measure() -> None:
     means = pd.DataFrame(rows, columns=columns)
     best = means.groupby(["fusion", "measure", "task"])["difference"].max().reset_index()
     means = means.assign(low=means["difference"], high=means["difference"])
-    figure, grid = plt.subplots(2, 2)
-    figures.interpolation_sweep(grid, means, best, {"f": "F", "g": "G"})
+    figure = figures.interpolation_sweep(
+        means, best, {"f": "F", "g": "G"}, {"s": 8, "t": 1234}, "A finding"
+    )
+    grid = np.array(figure.axes, dtype=object).reshape(2, 2)
     for column, measure in enumerate(("AP", "nDCG")):
-        for row, task in enumerate("st"):
-            assert grid[row, column].get_title("left") == f"{task}: {measure}"
+        for row, title in enumerate(("s, n = 8 queries", "t, n = 1,234 queries")):
+            assert grid[row, column].get_title("left") == title
+            assert measure in grid[row, column].get_ylabel()
+            signs = set()
             for place in range(2):
                 bm25, *lines = grid[row, column].lines
                 curve, level = lines[2 * place : 2 * place + 2]
                 assert set(bm25.get_ydata()) == {0}
                 first = column + 10 * row + 100 * place
-                assert curve.get_ydata().tolist() == [first, first + 0.25, first + 0.5], task
+                assert curve.get_ydata().tolist() == [first, first + 0.25, first + 0.5], title
                 assert set(level.get_ydata()) == {first + 0.5}
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["F", "G"]
+                signs |= {curve.get_marker(), level.get_linestyle()}
+            assert len(signs) == 4  # colour is not the only sign
+    *lines, band = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [label[0] for label in lines] == ["F", "F", "G", "G"]
+    assert band == "95% CI"
     plt.close(figure)
 
 
 def test_differences_of_two_collections_are_drawn_together() -> None:
     rows = [
-        ["first", "links", 0.02, 0.01, 0.03],
-        ["first", "grades", -0.01, -0.04, 0.01],
-        ["second", "grades", 0.01, 0.0, 0.02],
+        ["first", "links", 0.02, 0.01, 0.03, 625],
+        ["first", "grades", -0.01, -0.04, 0.01, 34],
+        ["second", "grades", 0.01, 0.0, 0.02, 34],
     ]
-    table = pd.DataFrame(rows, columns=["finding", "collection", "MAP", "low", "high"])
-    figure, ax = plt.subplots()
-    figures.differences(ax, table)
+    table = pd.DataFrame(rows, columns=["finding", "collection", "MAP", "low", "high", "papers"])
+    figure = figures.differences(table, "A finding")
+    (ax,) = figure.axes
     assert [text.get_text() for text in ax.get_yticklabels()] == ["first", "second"]
     spans = [np.asarray(line.get_paths()[0].vertices)[:, 0].tolist() for line in ax.collections]
     assert spans == [[0.01, 0.03], [-0.04, 0.01]]
+    assert len({line.get_marker() for line in ax.lines[:2]}) == 2
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert ["625" in labels[0], "34" in labels[1]] == [True, True]
     plt.close(figure)

@@ -40,7 +40,7 @@ def table_of(lines: dict[str, np.ndarray], measure: str = "Acc") -> pd.DataFrame
 
 
 def drawn(table: pd.DataFrame, measure: str = "Acc") -> Axes:
-    return figures.curve_panels(table, [measure], {"SGD": 1234}, "A finding").axes[0]
+    return figures.curve_panels(table, [measure], {"SGD": 1234}, "A finding", "95% CI").axes[0]
 
 
 def colour_of(area: Collection) -> str:
@@ -57,7 +57,7 @@ def test_fine_tuned_estimators_are_a_band_around_their_mean() -> None:
     assert sorted(names) == [
         "Zephyr",
         "always satisfied",
-        "few-shot:\nalways dissatisfied",
+        "few-shot: almost\nalways dissatisfied",
         "fine-tuned (2)",
     ]
     assert len(ax.lines) == len(names)
@@ -74,7 +74,9 @@ def test_fine_tuned_estimators_are_a_band_around_their_mean() -> None:
     ("measure", "values"),
     [("Acc", RATIOS), ("F1", RATIOS / (1 + RATIOS)), ("sensitivity", np.ones(10))],
 )
-def test_only_who_always_says_dissatisfied_is_marked(measure: str, values: np.ndarray) -> None:
+def test_only_an_estimator_that_predicts_one_label_is_marked(
+    measure: str, values: np.ndarray
+) -> None:
     is_said = {}
     for shift in (0.0, 0.05):
         names = names_at_ends(drawn(table_of({"few-shot": values - shift}, measure), measure))
@@ -93,6 +95,7 @@ def test_a_figure_says_the_finding_and_n_and_no_names_overlap(
     figure = ax.get_figure(root=True)
     assert figure is not None
     assert figure.get_suptitle() == "A finding"
+    assert figure.legends[0].get_texts()[-1].get_text().endswith("with 95% CI")
     assert ax.get_title(loc="left") == "SGD, n = 1,234 samples"
     figure.draw_without_rendering()
     boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)

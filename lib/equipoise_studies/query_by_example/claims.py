@@ -1,4 +1,4 @@
-"""What the claims of thesis chapter 2 are judged by: differences in MAP, and published cells.
+"""Evidence on the claims of thesis chapter 2: differences in MAP, and published cells.
 
 A facet is a query paper in one task. Its rankings are those of its paper, so a bootstrap sample
 draws papers with all of their facets.
@@ -24,14 +24,14 @@ from equipoise_studies.query_by_example.tables import published_numbers
 
 RESAMPLES = 1999
 SHUFFLES = 40
-"""How often scores are permuted, to see what an oracle gains by chance."""
+"""Number of permutations of the scores, for the gain of an oracle by chance."""
 
 QUERIES = 1000
-"""Queries of a task in SciDocs, about: the thesis states no exact number."""
+"""Approximate number of queries per task of SciDocs; the thesis states no exact one."""
 
 
 def map_by_ranker(values: pd.DataFrame) -> pd.DataFrame:
-    """Pivot ``run, task, query, measure, value`` to MAP: one row per facet, a column per ranker."""
+    """Pivot ``run, task, query, measure, value`` to MAP by facet (rows) and ranker (columns)."""
     is_map = values["measure"] == "MAP"
     return values[is_map].pivot_table(index=["query", "task"], columns="run", values="value")
 
@@ -41,9 +41,9 @@ def mean_difference(
     second: pd.DataFrame | pd.Series,
     published: float | None = None,
 ) -> Evidence:
-    """Compute how far the mean of some columns is above the mean of others, over facets.
+    """Subtract the mean of some columns from the mean of others, over facets.
 
-    The interval draws query papers. ``published``: what the thesis reports.
+    The bootstrap samples draw query papers. ``published``: the value that the thesis reports.
     """
     first_mean = first.mean(axis=1) if isinstance(first, pd.DataFrame) else first
     second_mean = second.mean(axis=1) if isinstance(second, pd.DataFrame) else second
@@ -70,7 +70,7 @@ def published_lead(published: pd.DataFrame, first: Sequence[str], second: Sequen
 
 
 def _drawn_facets(candidates: Candidates, rng: np.random.Generator) -> tuple[Floats, int]:
-    """Draw papers: how often each facet is drawn, (1 + samples, facets), and how many papers.
+    """Draw papers: counts of each facet, shape (1 + samples, facets), and the number of papers.
 
     The first row is the data.
     """
@@ -90,10 +90,10 @@ def _with_interval(
 def gain_of_mixing(
     candidates: Candidates, splits: pd.DataFrame, published: Sequence[float] | None = None
 ) -> list[Evidence]:
-    """Compute what each mixture gains over the better of its two rankers.
+    """Subtract the better of its two rankers from each mixture with one tuned weight.
 
-    Each bootstrap sample tunes its weights and has its own better ranker. ``published``: what the
-    thesis reports of each mixture.
+    Each bootstrap sample tunes its weights and chooses its better ranker. ``published``: the value
+    that the thesis reports for each mixture.
     """
     times, n_papers = _drawn_facets(candidates, np.random.default_rng(0))
     mixing, _ = gains(candidates.curves(), candidates.facets, splits, times)
@@ -105,10 +105,10 @@ def gain_of_mixing(
 
 
 def gain_of_oracle(candidates: Candidates, splits: pd.DataFrame) -> list[Evidence]:
-    """Compute what the oracle gains over one tuned weight, minus what it gains by chance.
+    """Subtract the gain by chance from the oracle's gain over one tuned weight, by mixture.
 
-    By chance: with scores randomly permuted among the candidates of each query. Returns the
-    evidence of each mixture.
+    The gain by chance is the gain with scores that are randomly permuted among the candidates of
+    each query.
     """
     rng = np.random.default_rng(0)
     times, n_papers = _drawn_facets(candidates, rng)
@@ -131,7 +131,7 @@ def gain_of_oracle(candidates: Candidates, splits: pd.DataFrame) -> list[Evidenc
 
 
 def marked_above(text: str) -> set[str]:
-    """Read the rows that a published cell is marked as better than: ``a-gij`` is a to g, i, j."""
+    """Read the rows that a published cell is marked as better than, such as ``a-gij``."""
     letters = set()
     for first, last in re.findall(r"([a-z])(?:-([a-z]))?", text):
         start = ascii_lowercase.index(first)
@@ -153,7 +153,7 @@ def from_marks(
     cells, marks
         Published numbers and marks, by row letter.
     pairs
-        The row that is marked as better, and the other one.
+        The row that is marked as better, and the row that it is better than.
     """
     differences = []
     for better, worse in pairs:
@@ -168,15 +168,15 @@ def from_marks(
 
 
 def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats, Floats]:
-    r"""Bound the mean weight by how many queries have the best weight 0, and 1 (Table 2.4).
+    r"""Bound the mean weight by the numbers of queries with best weight 0 and 1 (Table 2.4).
 
     .. math:: \frac{n_1 + s \, (N - n_0 - n_1)}{N} \le \bar\alpha \le \frac{n_1 + (1 - s) (N - n_0 -
     n_1)}{N}
 
-    ``queries``: N, of all. The step s of the sweep is 0.1.
+    ``queries`` is N, and s = 0.1 the step of the weights.
     """
     count_0, count_1 = np.asarray(at_0, dtype=np.float64), np.asarray(at_1, dtype=np.float64)
-    # All other queries have the second to the last but one weight of the sweep.
+    # All other queries have a weight from 0.1 to 0.9.
     between = queries - count_0 - count_1
     lowest = (count_1 + ALPHAS[1] * between) / queries
     highest = (count_1 + ALPHAS[-2] * between) / queries
@@ -219,3 +219,68 @@ def published_checks(published: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     }
     rows = [(check, holds.size, int(holds.sum())) for check, holds in checks.items()]
     return pd.DataFrame(rows, columns=["check", "cells", "hold"])
+
+
+COUNTED = "counted in the published cells"
+"""Why evidence from published cells has no interval."""
+
+
+def published_evidence(published: Mapping[int, pd.DataFrame]) -> dict[str, dict[str, Evidence]]:
+    """Compare the thesis's sentences with the cells of Tables 2.1 to 2.4, by claim and part.
+
+    A sentence without a hedge is about each cell.
+    """
+    # One column per row letter, one row per task and measure.
+    rows = published_numbers(published[1]).droplevel("model").T
+    lexical = published_numbers(published[2]).droplevel("model").T
+    rankers = published_numbers(published[3]).droplevel("model").T
+    oracle = published_numbers(published[4]).T
+    with_tilde, with_tildev2 = oracle.columns.unique("fusion")
+
+    best_tilde = rows.loc[:, "c":"j"].max(axis=1)
+    by_encoder = {"e − c": rows["e"] - rows["c"], "h − f": rows["h"] - rows["f"]}
+    zero_shot = {
+        f"{one} − {other}": rows[one] - rows[other] for one, other in ("dc", "de", "gf", "gh")
+    }
+    best_other = lexical.drop(columns="h").max(axis=1)
+    # In a task all differences must be positive.
+    over_bert = rows["a"] - rows[["c", "f"]].max(axis=1)
+    by_task = over_bert.groupby(over_bert.index.str.split().str[0], sort=False).min()
+    quality = oracle.xs("ranking quality", axis=1, level="statistic")
+    at_1 = oracle.xs("queries with optimal alpha 1", axis=1, level="statistic")
+    spread = oracle.xs("IQR of the optimal alpha", axis=1, level="statistic")
+    differences = {
+        "2.1-printed-cross-encoder": {"k − best of c to j": rows["k"] - best_tilde},
+        "2.1-printed-v2-above": {"f − c": rows["f"] - rows["c"]},
+        "2.1-printed-scientific": by_encoder,
+        "2.1-printed-scientific-tilde": {
+            "(e − c) − (h − f)": by_encoder["e − c"] - by_encoder["h − f"]
+        },
+        "2.1-tilde-scibert": {"e − f": rows["e"] - rows["f"], "e − h": rows["e"] - rows["h"]},
+        "2.1-printed-expansion": {"e − i": rows["e"] - rows["i"], "e − j": rows["e"] - rows["j"]},
+        "2.1-printed-zero-shot": zero_shot,
+        "2.1-printed-most-tasks": {"": by_task},
+        "2.2-printed-stm2-best": {"h − best other": lexical["h"] - best_other},
+        "2.4-printed-oracle": {
+            "TILDE": quality[with_tilde] - rankers[["a", "b", "d"]].max(axis=1),
+            "TILDEv2": quality[with_tildev2] - rankers[["a", "c", "e"]].max(axis=1),
+        },
+        "2.4-printed-bm25-alone": {"": at_1[with_tildev2] - at_1[with_tilde]},
+        "2.4-printed-spread": {"": spread[with_tildev2] - spread[with_tilde]},
+    }
+    evidence: dict[str, dict[str, Evidence]] = {}
+    for claim, by_pair in differences.items():
+        evidence[claim] = {}
+        for pair, by_cell in by_pair.items():
+            for cell, difference in by_cell.items():
+                part = f"{pair}, {cell}" if pair else str(cell)
+                evidence[claim][part] = Evidence(difference, reason=COUNTED)
+
+    # The other checks are no relation that must hold.
+    checks = published_checks(published).set_index("check")
+    checks = checks[checks.index.str.startswith(("mean weight", "rows of"))]
+    evidence["2.4-consistent"] = {
+        str(relation): Evidence(float(row["cells"] - row["hold"]), reason=COUNTED)
+        for relation, row in checks.iterrows()
+    }
+    return evidence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from equipoise_compendium import project
 from equipoise_studies.query_by_example import systems
 
 PAIR = ["task", "query", "document"]
-"""What a grade or a score belongs to."""
+"""Columns that identify a grade or a score."""
 
 BM25_ROW, TILDE_ROW, TILDEV2_ROW = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBERT"
 """Rows of Table 2.1 that are mixed."""
@@ -49,15 +50,15 @@ PREFIXES = {"csfcube": "", "links": "links_", "scidocs": "scidocs_"}
 # --- config ---------------------------------------------------------------------------------------
 
 
-def _beside_config(path: Path, info: ValidationInfo) -> Path:
-    """Return the place of a file: below the repository for ``data/...``, else beside the config."""
+def _resolved(path: Path, info: ValidationInfo) -> Path:
+    """Resolve a path: ``data/...`` in the repository, others in the folder of the config."""
     if path.parts[:1] == ("data",) or info.context is None:
         return project.root() / path
     folder: Path = info.context["folder"]
     return folder / path
 
 
-File = Annotated[Path, AfterValidator(_beside_config)]
+File = Annotated[Path, AfterValidator(_resolved)]
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -68,7 +69,7 @@ class Settings(BaseModel):
 
 
 class CollectionSettings(Settings):
-    """The collection: CSFCube, SciDocs, or tasks made of the links in CISI and CACM."""
+    """The collection: CSFCube, SciDocs, or the links between papers of CISI and CACM."""
 
     kind: Literal["csfcube", "scidocs", "links"]
     folder: File | None = Field(None, description="Its published files; needed for SciDocs.")
@@ -79,12 +80,12 @@ class CollectionSettings(Settings):
 
     @property
     def name(self) -> str:
-        """What figures call it."""
+        """Its name in figures."""
         return {"csfcube": "CSFCube", "scidocs": "SciDocs", "links": "CISI and CACM"}[self.kind]
 
     @property
     def about(self) -> str:
-        """What the ledger says of it."""
+        """Its description in the ledger."""
         descriptions = {
             "csfcube": "50 query facets, graded candidates",
             "scidocs": "four tasks",
@@ -96,12 +97,14 @@ class CollectionSettings(Settings):
 class WordPieces(Settings):
     """A WordPiece vocabulary for the lexical rankers."""
 
-    tokenizer: str = Field("", description="Folder of a checkpoint; empty: learn it from papers.")
+    tokenizer: str = Field(
+        "", description="Folder of a checkpoint; if empty, it is learned from papers."
+    )
     label: str = Field("", description="Its name in tables, if not the thesis's.")
 
 
 class Stage(Settings):
-    """One stage of training: what a ranker learns from, and how."""
+    """One stage of the training of a ranker."""
 
     pairs: Literal["halves", "judgements"]
     epochs: Count
@@ -111,7 +114,7 @@ class Stage(Settings):
     length: Count = Field(510, description="Tokens after which a document is cut.")
     papers: Count = Field(1500, description="The first papers, by id, whose halves are used.")
     negatives: Count = Field(2, description="Papers not relevant per relevant one.")
-    query_length: int = Field(0, ge=0, description="Tokens after which a query is cut; 0: never.")
+    query_length: int = Field(0, ge=0, description="Tokens after which a query is cut, or 0.")
 
 
 class System(Settings):
@@ -129,8 +132,8 @@ class System(Settings):
     )
     head: Literal["own", "calibrated", "identity"] = Field(
         "own",
-        description="TILDE's head: as it is; calibrated, so that each token starts as likely as "
-        "it is common; or an identity, for a checkpoint without a head, calibrated.",
+        description="TILDE's head. A calibrated head starts with the frequency of each token as "
+        "its probability; an identity is a calibrated head for a checkpoint without one.",
     )
     precision: Literal["float32", "bfloat16"] = "float32"
     length: Count = Field(510, description="Tokens of a document.")
@@ -142,19 +145,19 @@ class System(Settings):
     expanded_by: str = Field("", description="The TILDE whose most likely terms are appended.")
     terms: int = Field(0, ge=0, description="How many of its most likely terms.")
     runs: File | None = Field(None, description="TREC run files, with {task} in the name.")
-    seeds: int = Field(0, ge=0, description="Use only the first seeds of the study; 0: all.")
+    seeds: int = Field(0, ge=0, description="Use only the first seeds of the study, or 0 for all.")
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Its name in tables."""
         return self.label or self.row
 
 
 class Study(Settings):
-    """A run of chapter 2 (thesis sections 2.3 and 2.4): collection, rankers, and where files are.
+    """A run of chapter 2 (thesis sections 2.3 and 2.4): collection, rankers, and folders.
 
-    ``word_pieces``: by the thesis's names, BERT-Token and SciBERT-Token. ``seeds``: of training;
-    values are means over them. ``each_task``: whether one model is trained per task.
+    ``word_pieces``: by the thesis's names, BERT-Token and SciBERT-Token. ``seeds``: of training,
+    over which values are averaged. ``each_task``: whether one model is trained per task.
     """
 
     collection: CollectionSettings
@@ -168,7 +171,7 @@ class Study(Settings):
     threads: Count = 1
 
     def name_of(self, row: str) -> str:
-        """Return what tables call a row of the thesis's tables; empty where nothing is it."""
+        """Return the name here of a row of the thesis's tables; empty if no ranker replaces it."""
         for system in self.systems.values():
             if system.row == row:
                 return system.name
@@ -180,7 +183,7 @@ class Study(Settings):
         return f"{model} {labels[tokens] or tokens}"
 
     def rows(self, published: pd.DataFrame) -> dict[str, str]:
-        """Map the rows of a published table to what tables call them here, where they exist."""
+        """Map the rows of a published table to their names here, where they exist."""
         rows = {}
         for row in published["model"]:
             rankers = [self.name_of(ranker) for ranker in row.split(" + ")]  # a mixture has two
@@ -203,7 +206,7 @@ class Study(Settings):
         raise KeyError(f"no ranker {name!r} in the config")
 
     def names_of_columns(self, columns: Iterable[str]) -> dict[str, str]:
-        """Return what tables call the ranker of each column; those of several seeds are one."""
+        """Return the name of the ranker of each column; columns of several seeds have one name."""
         names = {}
         for column in columns:
             system = self.systems.get(column.rpartition(".")[0])
@@ -212,7 +215,7 @@ class Study(Settings):
 
 
 def read_study(name: str) -> Study:
-    """Read a config: a name in ``data/studies/query_by_example``, or a YAML file."""
+    """Read a config, by its name in ``data/studies/query_by_example`` or as a YAML file."""
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
         path = project.data("studies", "query_by_example", f"{name}.yaml")
@@ -248,7 +251,7 @@ class DerivedData:
 
 
 def _file(path: Path, script: str) -> Path:
-    """Return a file that a script makes, noted as used."""
+    """Return a file that a script makes, and note that it is used."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: not found; make it with {script} --config CONFIG")
     return project.noted(path)
@@ -280,7 +283,7 @@ def read_derived(study: Study) -> DerivedData:
 
 
 def read_output(study: Study, name: str) -> Path:
-    """Return a file of cached model outputs, noted as used."""
+    """Return a file of cached model outputs, and note that it is used."""
     return _file(study.outputs / name, "data/outputs/query_by_example/record.py")
 
 
@@ -314,11 +317,32 @@ def read_scores(study: Study, judgements: pd.DataFrame) -> pd.DataFrame:
     return judgements[PAIR].merge(scores[[*PAIR, *columns]], how="left", on=PAIR)
 
 
-def example_weights(study: Study) -> pd.DataFrame:
-    """Read the term weights of our example sentence: ``system, place, token, weight``.
+def trainings(study: Study) -> pd.DataFrame:
+    """Read the recorded loss of each ranker by stage of training, mean over its seeds.
 
-    TILDE's are probabilities. Of its tokens, which need not be in the sentence, only words of four
-    letters and more are returned.
+    Columns are model, learns from, steps, first loss, last loss and terms added.
+    """
+    recorded = json.loads(read_output(study, "record.json").read_text(encoding="utf-8"))
+    rows = []
+    for column, measured in recorded["measured"].items():
+        system = study.systems.get(column.rpartition(".")[0])
+        if system is None:
+            continue
+        for stage, steps in measured["steps"].items():
+            learns_from = "halves of papers" if stage == "halves" else stage
+            losses = measured["loss"][stage]
+            rows.append((system.name, learns_from, steps, *losses, measured.get("terms added")))
+    columns = ["model", "learns from", "steps", "first loss", "last loss", "terms added"]
+    table = pd.DataFrame(rows, columns=columns)
+    table = table.groupby(["model", "learns from"], sort=False).mean().reset_index()
+    return table.round({"steps": 0}).dropna(axis=1, how="all")
+
+
+def example_weights(study: Study) -> pd.DataFrame:
+    """Read the term weights of our example sentence, ``system, place, token, weight``.
+
+    The weights of TILDE are probabilities. Its tokens need not be in the sentence; only words of
+    four letters and more are returned.
     """
     table = pd.read_csv(
         read_output(study, "example.csv"), dtype={"token": str}, keep_default_na=False
@@ -334,7 +358,7 @@ def example_weights(study: Study) -> pd.DataFrame:
 
 
 def text_of(papers: pd.DataFrame) -> pd.Series:
-    """Return the text by which papers are searched: title, a space, abstract; by document.
+    """Return the text by which each paper is searched: its title, a space and its abstract.
 
     thesis section 2.3.1: "a concatenation of abstract and title".
     """
@@ -343,5 +367,5 @@ def text_of(papers: pd.DataFrame) -> pd.Series:
 
 
 def task_name(task: str) -> Any:
-    """Return what tables call a task."""
+    """Return the name of a task in tables."""
     return TASK_NAMES.get(task, task.capitalize())

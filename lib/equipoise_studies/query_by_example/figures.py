@@ -1,21 +1,26 @@
-"""Figures of thesis chapter 2: two architectures, the task, and effectiveness over the weight."""
+"""Figures of thesis chapter 2: two architectures, the task, mixtures by weight, differences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
-from numpy.typing import NDArray
 
-from equipoise_compendium.plots import COLOURS, literal
+from equipoise_compendium.plots import COLOURS, literal, look
 
 GRADE_COLOURS = ("#FFFFFF", "#8FC1E3", "#2F7FBF", "#08306B")
 """Grades 0 to 3, from not relevant to identical: one hue, darker for more relevant."""
+
+ORACLE_DASHES = ("--", ":")
+"""Lines of the oracle with TILDE and with TILDEv2."""
 
 
 def _box(
@@ -34,13 +39,21 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> No
     )
 
 
-def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequence[str]) -> None:
-    """Draw how TILDE and TILDEv2 come to a score, with real weights of one document.
+def tilde_architectures(weights: pd.DataFrame, query: Sequence[str], title: str) -> Figure:
+    """Draw how TILDE and TILDEv2 compute a score, with real weights of one document.
 
-    ``axes``: for TILDE and for TILDEv2. ``weights``: ``system, token, weight``, the systems "TILDE"
-    (probabilities of vocabulary tokens, most likely first) and "TILDEv2" (weights of the document's
-    tokens in their order). ``query``: tokens of a query; those that a model finds are marked.
+    Parameters
+    ----------
+    weights
+        ``system, token, weight``. The system "TILDE" has probabilities of vocabulary tokens, most
+        probable first; "TILDEv2" has weights of the document's tokens in their order.
+    query
+        Tokens of a query; those that a model finds are marked.
+    title
+        Title of the figure.
 
+    Notes
+    -----
     thesis Figure 2.1.
     """
     architectures = (
@@ -57,13 +70,15 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
             "Weight of tokens of the document",
         ),
     )
+    figure, axes = plt.subplots(2, 1, figsize=(6, 9.2))
+    in_query: dict[str, Any] = {"facecolor": COLOURS[1], "edgecolor": "white", "hatch": "///"}
     for ax, (system, read, head, label) in zip(axes, architectures, strict=True):
         system_weights = weights[weights["system"] == system].head(12)
         ax.set(xlim=(0, 10), ylim=(0, 10))
         ax.set_title(system, loc="left")
         ax.axis("off")
-        _box(ax, 0.3, 0.2, 5.2, 1.0, "document d: [CLS] t₁ … tₙ [SEP]", "#F4F4F4")
-        _box(ax, 0.3, 1.9, 5.2, 1.1, "BERT encoder, once a document")
+        _box(ax, 0.3, 0.2, 5.2, 1.0, "document d: [CLS] t1 … tn [SEP]", "#F4F4F4")
+        _box(ax, 0.3, 1.9, 5.2, 1.1, "BERT encoder, once per document")
         _box(ax, 0.3, 3.7, 5.2, 1.0, f"{head}\non {read}")
         _box(ax, 6.3, 0.2, 3.6, 1.0, "query q, of any length", "#F4F4F4")
         _box(ax, 6.3, 1.9, 3.6, 1.1, "BERT tokeniser only")
@@ -76,117 +91,142 @@ def tilde_architectures(axes: Sequence[Axes], weights: pd.DataFrame, query: Sequ
         ):
             _arrow(ax, (x, low), (x, high))
         ax.text(8.1, 3.9, "token counts\nlook up\nweights", fontsize=9, va="center", ha="right")
-        inner = ax.inset_axes((0.1, 0.7, 0.9, 0.28))
-        places, tokens = np.arange(len(system_weights)), system_weights["token"]
-        colours = np.where(tokens.isin(list(query)), COLOURS[1], COLOURS[0])
-        inner.bar(places, system_weights["weight"], color=colours, width=0.75)
-        inner.set_xticks(places, map(literal, tokens), rotation=60, ha="right", fontsize=9)
-        inner.tick_params(axis="y", labelsize=9)
+        inner = ax.inset_axes((0.1, 0.73, 0.9, 0.27))
+        tokens = system_weights["token"]
+        bars = inner.bar(range(len(tokens)), system_weights["weight"], color=COLOURS[0], width=0.75)
+        for bar, found in zip(bars, tokens.isin(list(query)), strict=True):
+            if found:
+                bar.set(**in_query)
+        inner.set_xticks(range(len(tokens)), map(literal, tokens), rotation=60, ha="right")
+        inner.tick_params(labelsize=9)
         inner.set_ylabel(label.replace(" of ", "\nof "), fontsize=9)
         inner.grid(visible=False, axis="x")
-    handles = [Patch(color=COLOURS[1]), Patch(color=COLOURS[0])]
-    labels = ["in the query: counts", "not in the query"]
-    axes[0].figure.legend(handles, labels, ncols=2, loc="outside lower center")
+    handles = [Patch(**in_query), Patch(color=COLOURS[0])]
+    labels = ["in the query: adds to the score", "not in the query"]
+    figure.legend(handles, labels, ncols=2, loc="outside lower center")
+    figure.suptitle(title, fontsize=11)
+    return figure
 
 
-def ranked_candidates(
-    ax: Axes, grades: NDArray[np.int64], systems: Sequence[str], query: str
-) -> Axes:
-    """Draw one query's rankings as rows of tiles, a tile a candidate, coloured by its grade.
+def ranked_candidates(grades: pd.DataFrame, n_candidates: int, title: str) -> Figure:
+    """Draw one query's rankings: one row per ranker, one tile per candidate, darker if relevant.
 
-    ``grades`` (shaped (systems, ranks)): of the candidate at each rank, 0 to 3. ``query`` names the
-    query paper.
+    ``grades``: 0 to 3, one row per ranker, one column per rank. ``n_candidates``: of the query.
 
     thesis Figure 2.2.
     """
-    if len(grades) != len(systems) or grades.min() < 0 or grades.max() >= len(GRADE_COLOURS):
-        raise ValueError(
-            f"grades must be 0 to 3 for {len(systems)} systems, got shape {grades.shape}"
-        )
-    rows, ranks = grades.shape
-    for (row, rank), grade in np.ndenumerate(grades):
+    cells = grades.to_numpy()
+    if cells.min() < 0 or cells.max() >= len(GRADE_COLOURS):
+        raise ValueError(f"grades must be 0 to 3, got {cells.min()} to {cells.max()}")
+    rows, ranks = cells.shape
+    figure, ax = plt.subplots(figsize=(7, 1.1 + 0.36 * rows))
+    for (row, rank), grade in np.ndenumerate(cells):
         tile = Rectangle(
             (rank + 0.54, row - 0.42), 0.92, 0.84, fc=GRADE_COLOURS[grade], ec="#888888", lw=0.5
         )
         ax.add_patch(tile)
     ax.set(xlim=(0.4, ranks + 0.6), ylim=(rows - 0.5, -0.6), xticks=[1, *range(5, ranks + 1, 5)])
-    ax.set_yticks(range(rows), map(literal, systems))
+    ax.set_yticks(range(rows), map(literal, grades.index))
     ax.tick_params(axis="y", length=0)
-    ax.set_title(f"Query: {query}", loc="left", fontsize=10)
-    ax.set_xlabel("Rank among the candidate documents")
+    ax.set_title(title, loc="left", fontsize=10)
+    ax.set_xlabel(f"Rank (first {ranks} of {n_candidates} candidates)")
     ax.grid(visible=False)
     ax.spines["left"].set_visible(False)
     handles = []
-    for grade in np.unique(grades):
-        label = f"grade {grade}"
+    for grade in np.unique(cells):
+        label = f"grade {grade}" if grade else "grade 0 (not relevant)"
         handles.append(Patch(fc=GRADE_COLOURS[grade], ec="#888888", label=label))
-    ax.figure.legend(handles=handles, ncols=len(handles), loc="outside lower center")
-    return ax
+    figure.legend(handles=handles, ncols=len(handles), loc="outside lower center")
+    return figure
 
 
 def interpolation_sweep(
-    axes: NDArray[np.object_], means: pd.DataFrame, best: pd.DataFrame, names: Mapping[str, str]
-) -> None:
-    """Draw what a mixture gains on BM25 over the weight, and the oracle's gain as a level.
+    means: pd.DataFrame,
+    best: pd.DataFrame,
+    names: Mapping[str, str],
+    sizes: Mapping[str, int],
+    title: str,
+) -> Figure:
+    """Draw mixture minus BM25 by weight, and the oracle as a level: tasks by measures.
 
-    ``axes`` (shaped (tasks, measures)): a row a task, a column a measure, both fusions over each
-    other. ``means``: ``fusion, measure, task, alpha, difference, low, high``, of the
-    paired differences from BM25 alone. ``best``: ``fusion, measure, task, difference`` of the
-    oracle. ``names``: what the legend calls each fusion.
+    Parameters
+    ----------
+    means
+        ``fusion, measure, task, alpha, difference, low, high``, of the paired differences.
+    best
+        ``fusion, measure, task, difference`` of the oracle.
+    names
+        The ranker that each fusion mixes with BM25.
+    sizes
+        Queries of each task.
+    title
+        Title of the figure.
 
+    Notes
+    -----
     thesis Figure 2.3: weight 0 is TILDE or TILDEv2 alone, 1 is BM25 alone.
     """
     levels = best.set_index(["fusion", "measure", "task"])["difference"]
-    colours = dict(zip(names, COLOURS, strict=False))
     lines = dict(iter(means.groupby(["fusion", "measure", "task"])))
-    for row, task in zip(axes, means["task"].unique(), strict=True):
-        for ax, measure in zip(row, means["measure"].unique(), strict=True):
-            ax.set_title(f"{task}: {measure}", loc="left", fontsize=10)
+    measures = means["measure"].unique()
+    figure, axes = plt.subplots(
+        len(sizes),
+        len(measures),
+        figsize=(7.5, 1.4 + 2.1 * len(sizes)),
+        sharex=True,
+        sharey="col",
+        squeeze=False,
+    )
+    for row, (task, n_queries) in zip(axes, sizes.items(), strict=True):
+        for ax, measure in zip(row, measures, strict=True):
+            ax.set_title(f"{task}, n = {n_queries:,} queries", loc="left", fontsize=10)
+            ax.set_ylabel(f"Mixture − BM25 ({measure})")
             ax.axhline(0, color="#444444", lw=0.8, zorder=0)
-            for fusion, colour in colours.items():
-                line = lines[fusion, measure, task]
-                differences = line["difference"]
-                ax.plot(line["alpha"], differences, marker="o", markersize=3.5, color=colour)
+            for number, fusion in enumerate(names):
+                line, style = lines[fusion, measure, task], look(number)
+                ax.plot(line["alpha"], line["difference"], markersize=4, **style)
                 ax.fill_between(
-                    line["alpha"], line["low"], line["high"], color=colour, alpha=0.12, lw=0
+                    line["alpha"], line["low"], line["high"], color=style["color"], alpha=0.2, lw=0
                 )
-                ax.axhline(levels[fusion, measure, task], color=colour, ls="--")
+                level = levels[fusion, measure, task]
+                ax.axhline(level, color=style["color"], ls=ORACLE_DASHES[number])
     for ax in axes[-1]:
         ax.set_xlabel("Weight of BM25, α")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("Gain on BM25 alone")
-    handles: list[Artist] = [
-        Line2D([], [], color=colours[name], marker="o", markersize=3.5) for name in names
-    ]
-    handles += [
-        Line2D([], [], color="#444444"),
-        Patch(color="#444444", alpha=0.12),
-        Line2D([], [], color="#444444", ls="--"),
-    ]
-    labels = [
-        *names.values(),
-        "one α for all queries",
-        "its 95% interval",
-        "the best α of each query",
-    ]
-    axes[0, 0].figure.legend(handles, labels, ncols=2, loc="outside upper center")
+    handles: list[Artist] = []
+    labels = []
+    for number, name in enumerate(names.values()):
+        handles.append(Line2D([], [], markersize=4, **look(number)))
+        handles.append(Line2D([], [], color=look(number)["color"], ls=ORACLE_DASHES[number]))
+        labels += [f"{name}, one α for all queries", f"{name}, best α of each query"]
+    handles.append(Patch(color="#444444", alpha=0.2, lw=0))
+    figure.legend(handles, [*labels, "95% CI"], ncols=2, loc="outside lower center")
+    figure.suptitle(title, fontsize=11)
+    return figure
 
 
-def differences(ax: Axes, table: pd.DataFrame) -> None:
-    """Draw differences in MAP with their intervals, a row a finding, a colour a collection.
+def differences(table: pd.DataFrame, title: str) -> Figure:
+    """Draw differences in MAP with their intervals, one row per finding.
 
-    ``table``: ``finding, collection, MAP, low, high``.
+    ``table``: ``finding, collection, MAP, low, high, papers``. Collections differ in colour and
+    marker.
     """
     collections = table["collection"].unique()
     places = {finding: place for place, finding in enumerate(table["finding"].unique())}
+    figure, ax = plt.subplots(figsize=(7, 1.4 + 0.36 * len(places)))
+    handles: list[Artist] = []
+    labels = []
     for number, collection in enumerate(collections):
-        rows = table[table["collection"] == collection]
-        # Collections stand a little above one another.
+        rows, style = table[table["collection"] == collection], look(number)
+        # Collections are drawn a little above one another.
         height = rows["finding"].map(places) + 0.22 * (number - (len(collections) - 1) / 2)
-        ax.hlines(height, rows["low"], rows["high"], color=COLOURS[number])
-        ax.plot(rows["MAP"], height, "o", markersize=4, color=COLOURS[number], label=collection)
+        ax.hlines(height, rows["low"], rows["high"], color=style["color"])
+        ax.plot(rows["MAP"], height, linestyle="", markersize=5, **style)
+        handles.append(Line2D([], [], markersize=5, **style))
+        labels.append(f"{collection}, n = {rows['papers'].max()} query papers")
     ax.axvline(0, color="#444444", lw=0.8)
     ax.set_yticks(range(len(places)), map(literal, places))
     ax.invert_yaxis()
-    ax.set_xlabel("Difference in MAP, with its 95% interval over query papers")
-    ax.figure.legend(ncols=len(collections), loc="outside upper center")
+    ax.set_xlabel("Difference in MAP (mark) and its 95% CI (line)")
+    figure.legend(handles, labels, ncols=len(collections), loc="outside lower center")
+    figure.suptitle(title, fontsize=11)
+    return figure

@@ -1,8 +1,8 @@
 """The rankers that need no model: BM25 and the language model, and mixtures of two rankers.
 
-A term of a query adds to a candidate's score only where the candidate contains it too. So the
-shared terms with their counts, how common each is in the collection, and the lengths of the papers
-are all that BM25 and the language model need. Terms are numbers here: ranks in alphabetical order.
+A term of a query adds to a candidate's score only where the candidate contains it too. So BM25 and
+the language model need only the counts of shared terms, the frequency of each term in the
+collection and the lengths of the papers. A term is its rank in alphabetical order.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ import Stemmer
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from equipoise.arrays import Booleans, Floats, Integers
 
@@ -25,16 +29,16 @@ if TYPE_CHECKING:
     from equipoise_studies.query_by_example.data import DerivedData
 
 Analyser = Callable[[str], list[str]]
-"""From a text to the list of its terms."""
+"""Function that splits a text into its terms."""
 
 LONGEST = 255
-"""Longest token of the standard tokeniser, in characters; a longer one is cut into pieces."""
+"""Length in characters from which the standard tokeniser cuts a token into pieces."""
 
 BM25 = {"k1": 2.75, "b": 1.0}
 """BM25's parameters in thesis section 2.2.1, tuned there for scientific papers."""
 
 SMOOTHING = 0.1
-"""Weight of the collection in the language model: Lucene's default, the thesis states none."""
+"""Weight of the collection in the language model. The thesis states none; Lucene's default."""
 
 ALPHAS: tuple[float, ...] = tuple(step / 10 for step in range(11))
 """The weights of the thesis's sweep: 0 to 1 by 0.1."""
@@ -67,7 +71,7 @@ ANALYSERS: Mapping[str, Analyser] = {
     "STM1": lambda text: list(_PORTER.stemWords(text.lower().split())),
     "STM2": lambda text: list(_PORTER.stemWords(standard_analyser(text))),
 }
-"""The thesis's three analysers: SA, and, Porter-stemmed, STM1 (white space) and STM2 (standard)."""
+"""The thesis's three analysers: SA, and with Porter stems STM1 (white space) and STM2 (words)."""
 
 
 def paper_lengths(texts: pd.Series, analysers: Mapping[str, Analyser]) -> pd.DataFrame:
@@ -79,7 +83,7 @@ def paper_lengths(texts: pd.Series, analysers: Mapping[str, Analyser]) -> pd.Dat
 
 
 def term_counts(texts: pd.Series, analysers: Mapping[str, Analyser]) -> pd.DataFrame:
-    """Count each term that two papers or more contain: ``analyser, document, term, count``."""
+    """Count the terms that two or more papers contain: ``analyser, document, term, count``."""
     tables = []
     for name, analyse in analysers.items():
         counts = sparse.csr_array(CountVectorizer(analyzer=analyse).fit_transform(texts))
@@ -101,15 +105,15 @@ def shared_terms(counts: pd.DataFrame, pairs: pd.DataFrame) -> tuple[pd.DataFram
     counts
         As `term_counts` returns it.
     pairs
-        ``query, document``, each once. The documents are the collection.
+        ``query, document``, each pair once. The documents are the collection.
 
     Returns
     -------
     shared
-        ``analyser, query, document, term, in_query, in_document``; the last two are counts.
+        ``analyser, query, document, term, in_query, in_document``. The last two are counts.
     statistics
-        ``analyser, term, documents, occurrences``: candidates that contain the term, and how often
-        they do together.
+        ``analyser, term, documents, occurrences``: the candidates that contain the term, and its
+        number of occurrences in them.
     """
     # A paper that shares no term with any other has no counts.
     papers = pd.concat([counts["document"], pairs["query"], pairs["document"]])
@@ -179,7 +183,7 @@ def lexical_scores(
 
     Notes
     -----
-    thesis section 2.2.1. The share of a term in the collection is Lucene's, with 1 added.
+    thesis section 2.2.1. As in Lucene, 1 is added to the share of a term in the collection.
     """
     if k1 < 0 or not 0 <= b <= 1:
         raise ValueError(f"k1 must be at least 0 and b between 0 and 1, got k1={k1} and b={b}")
@@ -252,9 +256,9 @@ def query_statistics(
     Returns
     -------
     DataFrame
-        By task and query: ``length`` and ``candidates`` (logarithms); for both rankers the largest
-        z-score (``top_*``), how far the tenth is below it (``drop_*``) and the skewness
-        (``skew_*``); and ``agreement``, the correlation of the two rankers.
+        By task and query. ``length`` and ``candidates`` are logarithms. For each ranker, ``top_*``
+        is the largest z-score, ``drop_*`` its distance to the tenth and ``skew_*`` the skewness.
+        ``agreement`` is the correlation of the two rankers.
     """
     codes = scores.groupby(FACET).ngroup()
     table = scores[FACET].copy()
@@ -272,6 +276,34 @@ def query_statistics(
         features[f"skew_{ranker}"] = queries[ranker].agg(lambda z: (z**3).mean())
     features["agreement"] = queries["agreement"].mean()
     return features
+
+
+def predicted_weights(features: pd.DataFrame, values: pd.DataFrame, penalty: float) -> pd.DataFrame:
+    """Predict the best weight of each query from other papers: ``task, query, alpha``.
+
+    A ridge regression predicts how effective each weight is. A tenth of the query papers, with all
+    of their tasks, is left out when its weights are predicted.
+
+    Parameters
+    ----------
+    features
+        As `query_statistics` returns them.
+    values
+        Effectiveness, one row per task and query, one column per weight.
+    penalty
+        Of the regression. Under a very large one, all queries have the same weight.
+    """
+    gains = values.sub(values.mean(axis=1), axis=0)
+    papers = values.index.get_level_values("query")
+    expected = cross_val_predict(
+        make_pipeline(StandardScaler(), Ridge(alpha=penalty, solver="cholesky")),
+        features.loc[values.index],
+        gains,
+        groups=papers,
+        cv=GroupKFold(min(10, papers.nunique())),
+    )
+    highest = expected.round(12).argmax(axis=1)
+    return values.index.to_frame(index=False).assign(alpha=values.columns[highest])
 
 
 @dataclass(frozen=True)
@@ -297,7 +329,7 @@ class Candidates:
         bm25: str,
         mixtures: Sequence[Sequence[str]],
     ) -> Candidates:
-        """Build from scores of pairs, the column of BM25, and the columns of each mixture.
+        """Build from scores of pairs, with the columns of BM25 and of each mixture.
 
         Facets without a candidate of at least grade ``relevant`` have no average precision.
         """
@@ -330,7 +362,7 @@ class Candidates:
     def curves(self, order: Integers | None = None) -> Floats:
         """Compute average precision under every weight, mean over seeds.
 
-        ``order``: which candidate's score each candidate is given, shape (facets, documents).
+        ``order`` permutes the scores of each facet's candidates, shape (facets, documents).
         Returns shape (mixtures, weights, facets).
         """
         means = []
@@ -358,8 +390,8 @@ class Candidates:
     def shuffled(self, draws: int, rng: np.random.Generator) -> Floats:
         """Compute `curves` with scores randomly permuted among the candidates of each facet.
 
-        The scores keep their distribution, and the similarity of rankers and seeds, but say
-        nothing about the documents. Returns shape (draws, mixtures, weights, facets).
+        The scores keep their distribution, and the similarity of rankers and seeds, but carry no
+        information about the documents. Returns shape (draws, mixtures, weights, facets).
         """
         curves = []
         for _ in range(draws):
@@ -372,22 +404,22 @@ class Candidates:
 def gains(
     curves: Floats, facets: pd.MultiIndex, splits: pd.DataFrame, times: Floats
 ) -> tuple[Floats, Floats]:
-    """Compute what mixing gains, with the weight of each fold tuned in each bootstrap sample.
+    """Compute the gains of mixing; each bootstrap sample tunes the weight of each fold.
 
     Parameters
     ----------
     curves
         Shape (..., mixtures, weights, facets).
     splits
-        ``task, fold, part, query``: weights are tuned on ``dev`` and used on ``test``.
+        ``task, fold, part, query``. Weights are tuned on ``dev`` and used on ``test``.
     times
-        How often each facet was drawn, shape (samples, facets).
+        Number of times that each facet was drawn, shape (samples, facets).
 
     Returns
     -------
     mixing, oracle
-        Mean gain in MAP, shape (..., mixtures, samples): of one tuned weight over the better of
-        the two rankers, and of the best weight of each facet over the tuned one.
+        Mean gains in MAP, shape (..., mixtures, samples). ``mixing``: one tuned weight minus the
+        better of the two rankers. ``oracle``: the best weight of each facet minus the tuned one.
     """
     sums = np.zeros((4, *curves.shape[:-2], len(times)))
     n_tested = np.zeros(len(times))

@@ -16,7 +16,7 @@ from equipoise_studies.query_by_example.data import Study
 def means_and_tests(
     values: pd.DataFrame, test: Literal["t", "wilcoxon"]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Average each ranker in each column, and test every two rankers, paired by query.
+    """Average each ranker in each column, and compare every two rankers, paired by query.
 
     The columns are the tasks, and *All*, where each query paper counts once, with its mean over
     its tasks.
@@ -62,18 +62,20 @@ def lettered(
     Parameters
     ----------
     means
-        One row per ranker, at most 26, the first is a; one column per task and measure.
+        One row per ranker, at most 26, one column per task and measure.
     comparisons
-        As `means_and_tests` returns them; those of other rankers are not used.
-    level, family
+        As `means_and_tests` returns them. Comparisons of other rankers are not used.
+    level
+        Level of significance.
+    family
         Bonferroni's correction multiplies p by the number of comparisons in the column, or in the
         whole table.
 
     Returns
     -------
     DataFrame
-        ``row, model``, and two columns for each column of means: itself, and the same followed by
-        " better than".
+        ``row, model``, and two columns for each column of means: the means, and letters in a
+        column whose name ends in " better than".
     """
     letters = dict(zip(means.index, ascii_lowercase, strict=False))
     is_shown = comparisons["better"].isin(letters) & comparisons["worse"].isin(letters)
@@ -95,8 +97,8 @@ def lettered(
 def with_published(table: pd.DataFrame, study: Study, published: pd.DataFrame) -> pd.DataFrame:
     """Add the published row that each ranker is or replaces, and its published effectiveness.
 
-    These are the means over the thesis's four tasks; and the published cells of the tasks that the
-    table has too.
+    The published values are means over the thesis's four tasks, and the cells of the tasks that are
+    also in the table.
     """
     table = table.copy()
     row_of = {name: row for row, name in study.rows(published).items()}
@@ -113,7 +115,7 @@ def with_published(table: pd.DataFrame, study: Study, published: pd.DataFrame) -
 
 
 def published_numbers(published: pd.DataFrame) -> pd.DataFrame:
-    """Read the cells of a published table as numbers; per cent becomes a fraction.
+    """Read the cells of a published table as numbers; a percentage becomes a fraction.
 
     The index is the first two columns of the table.
     """

@@ -1,9 +1,9 @@
-"""Numbers that claims of chapter 3 rest on: rates over bootstrap samples, and doubt about labels.
+"""Evidence on the claims of chapter 3: rates over bootstrap samples, and doubt about labels.
 
-Every table of rates has one column per collection and run, and one row per bootstrap sample; row 0
+Each table of rates has one column per collection and run, and one row per bootstrap sample. Row 0
 is the data. Whole dialogues of the replica are resampled, and single samples of the counts of the
-published scores. The labels of some swapped responses are wrong, and nobody knows which: a number
-that rests on them has a lowest and a highest value.
+published scores. Some labels of swapped responses are wrong, and it is not known which. So a number
+that depends on them has a lowest and a highest value.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ FEW_SHOT, FINE_TUNED = "few-shot", "fine-tuned"
 
 
 def kind_of(run: str) -> str:
-    """Return the kind of an estimator, by the name of its run."""
+    """Return the kind of an estimator from the name of its run."""
     return FEW_SHOT if FEW_SHOT in run.lower() else FINE_TUNED
 
 
 def by_system(table: pd.DataFrame) -> pd.DataFrame:
-    """Average over the setups of each estimator; columns are collection, kind and system."""
+    """Average over the setups of each estimator: columns are collection, kind and system."""
     systems = [(name, kind_of(run), run.partition(", ")[0]) for name, run in table]
     levels = ["collection", "kind", "system"]
     table = table.set_axis(pd.MultiIndex.from_tuples(systems, names=levels), axis=1)
@@ -137,7 +137,7 @@ def jaccard_indices(tested: pd.DataFrame, rng: np.random.Generator, resamples: i
 
 
 class Ends(NamedTuple):
-    """A number over bootstrap samples, and the lowest and highest that doubt about labels allows.
+    """A number over bootstrap samples, and the extremes that doubt about labels allows.
 
     Each is a table with one column per collection and run.
     """
@@ -155,7 +155,7 @@ class Ends(NamedTuple):
         return Ends(*map(by_kind, self))
 
     def leads(self) -> Ends:
-        """Subtract each fine-tuned estimator from each few-shot one; the doubt of both adds up."""
+        """Subtract each fine-tuned estimator from each few-shot one, and add up their doubt."""
         few_shot, fine_tuned = self.of_kind(FEW_SHOT), self.of_kind(FINE_TUNED)
         value, low, high = {}, {}, {}
         for one in few_shot.value:
@@ -185,12 +185,12 @@ class Ends(NamedTuple):
 
 
 def certain(table: pd.DataFrame) -> Ends:
-    """Return numbers that rest on no doubtful label."""
+    """Return numbers that depend on no doubtful label."""
     return Ends(table, table, table)
 
 
 def wrong_labels(shares: pd.DataFrame, other: pd.DataFrame) -> dict[str, float]:
-    """Return the highest share of labels of swapped samples that may be wrong, by collection.
+    """Return the largest share of wrong labels of swapped samples, by collection.
 
     ``shares`` has the columns collection, shown and at_most; ``other`` has collection and
     dissatisfied, one row per sample.
@@ -204,10 +204,10 @@ def wrong_labels(shares: pd.DataFrame, other: pd.DataFrame) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Rates:
-    """How often estimators are right, by collection, run, world and label.
+    """Shares of correct labels, by collection, run, world and label.
 
-    ``sizes`` has the samples by collection, world and label; ``other`` is the name of the test set
-    with other last responses, and ``wrong`` the share of its dissatisfied labels in doubt.
+    ``sizes`` has the samples by collection, world and label. ``other`` names the test set with
+    other last responses, and ``wrong`` is the share of its dissatisfied labels in doubt.
     """
 
     table: pd.DataFrame
@@ -245,10 +245,10 @@ class Rates:
         return n_correct / n_samples
 
     def found(self) -> Ends:
-        """Compute the share found of all dissatisfied samples: the ends of Figures 3.4 and 3.5."""
+        """Compute the share of all dissatisfied samples that is found (end of Figure 3.5)."""
         rate = self.correct(self.other, "dissatisfied")
         wrong = pd.Series([self.wrong.get(name, 0.0) for name, _ in rate.columns], rate.columns)
-        # At worst all wrong labels are among those found, at best none is.
+        # At worst all wrong labels are among the samples found, at best none is.
         lowest = ((rate - wrong) / (1 - wrong)).clip(lower=0)
         highest = (rate / (1 - wrong)).clip(upper=1)
         n_main = self.size("Main", "dissatisfied")
@@ -261,7 +261,7 @@ class Rates:
         return Ends(*shares)
 
     def kept(self) -> Ends:
-        """Compute the share of Main's accuracy that is left on dissatisfied samples only."""
+        """Divide the accuracy on dissatisfied samples only by the accuracy on Main."""
         return Ends(*(found / self.accuracy("Main") for found in self.found()))
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from equipoise_compendium.plots import COLOURS
 from equipoise_studies.satisfaction.claims import FEW_SHOT, FINE_TUNED, kind_of
@@ -22,19 +24,20 @@ MEASURE_NAMES = {"Acc": "Accuracy", "F1": "Macro F1", "sensitivity": "Sensitivit
 CONSTANT = "always satisfied"
 
 SAME_LINE = 0.01
-"""Two lines that are nowhere farther apart are the same."""
+"""Largest distance of two lines that are drawn as the same."""
 
 LABEL_GAP = 0.1
-"""Least distance of two lines of text next to a panel, in its units."""
+"""Smallest distance of two lines of text next to a panel, in its units."""
 
 
 def curve_panels(
-    table: pd.DataFrame, measures: Sequence[str], sizes: Mapping[str, int], title: str
+    table: pd.DataFrame, measures: Sequence[str], sizes: Mapping[str, int], title: str, ends: str
 ) -> Figure:
     """Draw measures over the share of dissatisfied samples: rows are measures, columns collections.
 
     Fine-tuned estimators are a band, from the lowest to the highest of them, with their mean. Each
-    few-shot estimator is a line; its label states whether it always predicts dissatisfaction.
+    few-shot estimator is a line, whose label states whether it almost always predicts
+    dissatisfaction.
 
     Parameters
     ----------
@@ -46,6 +49,8 @@ def curve_panels(
         Samples by collection.
     title : str
         The title of the figure.
+    ends : str
+        Description of low and high, for the legend.
 
     Notes
     -----
@@ -69,6 +74,15 @@ def curve_panels(
         ax.set_ylabel(MEASURE_NAMES[measure])
     for ax in axes[-1]:
         ax.set_xlabel("Share of dissatisfied samples")
+    handles = [
+        Line2D([], [], color=COLOURS[0]),
+        Patch(color="0.4", alpha=0.25, linewidth=0),
+    ]
+    labels = [
+        "mean of the fine-tuned runs (number)",
+        f"lowest to highest run of a kind, with {ends}",
+    ]
+    figure.legend(handles, labels, ncols=2, loc="outside lower center")
     figure.suptitle(title, fontsize=11)
     return figure
 
@@ -87,7 +101,7 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
             by_ratio["low"].min(),
             by_ratio["high"].max(),
             color=style["color"],
-            alpha=0.15,
+            alpha=0.2,
             linewidth=0,
         )
         label = str(kind)
@@ -95,14 +109,14 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
         if n_runs > 1:
             label += f" ({n_runs})"
         elif kind != CONSTANT and _always_dissatisfied(mean, measure):
-            label += ":\nalways dissatisfied"
+            label += ": almost\nalways dissatisfied"
         labels.append((float(mean.iloc[-1]), label, style["color"]))
     _label_ends(ax, labels)
     ax.set(ylim=(-0.02, 1.02), xlim=(0, 1))
 
 
 def _kind(run: str) -> str:
-    """Return what an estimator is drawn as: trained ones together, few-shot ones by name."""
+    """Return the line of an estimator: fine-tuned ones together, few-shot ones by name."""
     if run == "constant":
         return CONSTANT
     if kind_of(run) == FEW_SHOT:
@@ -111,14 +125,14 @@ def _kind(run: str) -> str:
 
 
 def _always_dissatisfied(mean: pd.Series, measure: str) -> bool:
-    """Whether a curve is the one of an estimator that always predicts dissatisfaction."""
+    """Return whether a curve is that of an estimator that predicts only dissatisfaction."""
     ratios = mean.index.to_numpy(dtype=np.float64)
     expected = {"Acc": ratios, "F1": ratios / (1 + ratios), "sensitivity": np.ones_like(ratios)}
     return bool(np.abs(mean.to_numpy() - expected[measure]).max() < SAME_LINE)
 
 
 def _style(kind: str, kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the line of a kind; few-shot estimators share a colour and differ in their dashes."""
+    """Return the style of a line; few-shot estimators share a colour, not their dashes."""
     if kind == CONSTANT:
         return {"color": "0.4", "linestyle": (0, (1.2, 1.2)), "linewidth": 1.2}
     if kind == FINE_TUNED:
@@ -130,7 +144,10 @@ def _style(kind: str, kinds: Sequence[str]) -> dict[str, Any]:
 
 
 def _label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
-    """Write value, name and colour of each line to the right of its end, without overlap."""
+    """Write the names of lines to the right of their ends, without overlap.
+
+    ``labels`` are value, name and colour of each line.
+    """
     labels = sorted(labels)
     heights = [value for value, _, _ in labels]
     line_counts = [text.count("\n") + 1 for _, text, _ in labels]
@@ -140,7 +157,7 @@ def _label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
         gaps.append(LABEL_GAP * (lower + upper) / 2)
     for place in range(1, len(heights)):
         heights[place] = max(heights[place], heights[place - 1] + gaps[place])
-    # A name that is too high goes down, and pushes those below it.
+    # A name above the panel moves down, and so do the names below it.
     limit = 1.0 if heights and heights[-1] > 1.0 else np.inf
     for place in reversed(range(len(heights))):
         heights[place] = min(heights[place], limit)
@@ -178,9 +195,12 @@ def turned_utterances(turns: pd.DataFrame, examples: pd.DataFrame) -> list[tuple
         ratings = by_turn.loc[(example.collection, example.dialogue, example.turn), "ratings"]
         lines += [
             ("", f"{example.collection} {example.sample}, from {before} to {after}"),
-            ("USER", f"an utterance, its act: {act or 'none'}"),
-            (f"SYSTEM, own: {before}", f"a response, rated {', '.join(map(str, ratings))}"),
-            (f"SYSTEM, other: {after}", example.response),
+            ("USER", f"an utterance with the act {act or 'none'}"),
+            (
+                f"SYSTEM, own response ({before})",
+                f"a response, rated {', '.join(map(str, ratings))}",
+            ),
+            (f"SYSTEM, other response ({after})", example.response),
         ]
     return lines
 

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats, Integers
+from equipoise_studies.satisfaction.data import COLLECTIONS
 
 SCORES = ("Acc", "P", "R", "F1", "sensitivity")
-"""Accuracy; precision, recall and F1 as means over the two classes; recall of dissatisfaction."""
+"""Accuracy, mean precision, recall and F1 of the two classes, and recall of dissatisfaction."""
 
 COUNTS = ["correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfied"]
 """The four counts, in the order of `binary_scores`."""
@@ -99,6 +100,42 @@ def recovered_counts(
     return np.argwhere(fits).astype(np.int64)
 
 
+def underlying_counts(published: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
+    """Recover the counts underlying each row of Main and CF of Table 3.6.
+
+    Where rounding allows no pair of counts, the last digits may have been cut off.
+
+    Parameters
+    ----------
+    published : DataFrame
+        Table 3.6 as text.
+    sizes : DataFrame
+        Samples of each label (rows) in each test set (columns such as ``MultiWOZ CF``).
+
+    Returns
+    -------
+    DataFrame
+        One row per collection, test set, model and setup, with `COUNTS` and the number of pairs
+        of counts that give the published scores, with rounding only and with cut-off digits.
+    """
+    rows = []
+    for name in COLLECTIONS:
+        for row in published[published["test data"] != "Mixed"].to_dict("records"):
+            n_samples = sizes.loc[["Satisfaction", "Dissatisfaction"], f"{name} {row['test data']}"]
+            scores = [float(row[f"{name} {score}"]) / 100 for score in SCORES[:4]]
+            rounding = "rounded"
+            pairs = rounded = recovered_counts(scores, *n_samples)
+            if len(pairs) == 0:
+                rounding = "last digit off by one"
+                pairs = recovered_counts(scores, *n_samples, half_unit=0.0001)
+            run = row["test data"], row["model"], row["setup"]
+            rows.append((name, *run, len(rounded), len(pairs), rounding, *pairs[0], *n_samples))
+    columns = ["collection", "test data", "model", "setup"]
+    columns += ["pairs by rounding", "pairs of counts", "published digits"]
+    columns += ["correct_satisfied", "correct_dissatisfied", "satisfied", "dissatisfied"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 # --- shared contexts ------------------------------------------------------------------------------
 
 
@@ -109,7 +146,7 @@ def jaccard_bounds(
 
     ``original`` of the ``main_size`` samples of Main are correct, and ``counterfactual`` of the
     ``shared`` contexts that have a counterfactual. The thesis does not publish the sets of its
-    Table 3.7, only these numbers follow from Table 3.6.
+    Table 3.7; only these numbers follow from Table 3.6.
     """
     fewest_within = max(0, original - (main_size - shared))
     # So many of the correct samples of Main may have a counterfactual.
@@ -120,6 +157,39 @@ def jaccard_bounds(
         lows = smallest_meet / (within + counterfactual - smallest_meet)
         highs = largest_meet / (within + counterfactual - largest_meet)
     return float(np.nanmin(lows)), float(np.nanmax(highs))
+
+
+def index_bounds(counts: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Bound each published Jaccard index by the counts of each setup (Table 3.7).
+
+    Parameters
+    ----------
+    counts : DataFrame
+        As `underlying_counts` returns it.
+    published : DataFrame
+        The indices, one row per model, one column per collection.
+
+    Returns
+    -------
+    DataFrame
+        Per collection, model and setup: the least number of contexts that are labelled correctly
+        in Main or CF, the lowest, published and highest index, and the distance of the published
+        one from this range.
+    """
+    rows = []
+    for (name, model, setup), numbers in counts.groupby(
+        ["collection", "model", "setup"], sort=False
+    ):
+        by_set = numbers.set_index("test data")
+        correct = by_set["correct_satisfied"] + by_set["correct_dissatisfied"]
+        n = by_set["satisfied"] + by_set["dissatisfied"]
+        low, high = jaccard_bounds(correct["Main"], n["Main"], correct["CF"], n["CF"])
+        fewest = max(correct["CF"], correct["Main"] - (n["Main"] - n["CF"]))
+        index = published.loc[model, name]
+        distance = max(low - index, index - high, 0.0)
+        rows.append((name, model, setup, fewest, low, index, high, distance))
+    columns = ["collection", "model", "setup", "fewest contexts", "lowest", "published"]
+    return pd.DataFrame(rows, columns=[*columns, "highest", "distance"])
 
 
 # --- robustness -----------------------------------------------------------------------------------
@@ -287,7 +357,7 @@ def robustness_table(
         Step of the share of dissatisfied samples, from the share in Main to 1.
     population, rng, resamples
         Whole counts (some of the keys, ``world``, ``satisfied``, ``dissatisfied``) where a part of
-        the samples was labelled; then intervals are `sampled_intervals`.
+        the samples was labelled. Then intervals are `sampled_intervals`.
 
     Returns
     -------
