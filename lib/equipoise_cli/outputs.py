@@ -47,12 +47,13 @@ def refuse_outputs(
     outputs: Mapping[str, tuple[Path | None, Kind]],
     inputs: Sequence[Path | str | None],
     *,
-    force: bool = False,
+    force: bool | None = False,
 ) -> None:
     """Raise an error for outputs, named by their options, that would lose a file.
 
     Such are what is an input too, or another output, and what is of another kind. ``force`` lets a
-    file be of another kind; it lets no input be written over.
+    file be of another kind; it lets no input be written over. None: the command has
+    no such option.
     """
     read = {Path(source).resolve(): source for source in inputs if source}
     for option, (path, kind) in outputs.items():
@@ -70,6 +71,7 @@ def refuse_outputs(
             raise click.UsageError(f"{option} {path} must be a place for a {kind.name}")
         # An empty file has nothing to lose.
         if target.stat().st_size and not force and not kind.is_kind(target):
+            hint = "" if force is None else ", or give --force"
             raise click.UsageError(
-                f"{option} {path} must be a {kind.name} to be written over, or give --force"
+                f"{option} {path} must be a {kind.name} to be written over{hint}"
             )
