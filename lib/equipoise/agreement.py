@@ -27,6 +27,7 @@ from scipy.sparse.csgraph import connected_components
 
 from equipoise.arrays import Booleans, Floats
 from equipoise.attributes import AttributeSet
+from equipoise.coverage import Seen
 from equipoise.measures.gfrc import gfrc
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import NuggetTable
@@ -53,15 +54,37 @@ def found_nuggets(tables: Mapping[str, NuggetTable]) -> pd.DataFrame:
         frame["level"], frame["entity"] = table.level[rows], table.names[rows]
         frames.append(frame)
     keys = ["run", "topic"]
-    common = pd.MultiIndex.from_frame(next(iter(tables.values())).conversations[keys])
-    for table in tables.values():
-        common = common.intersection(pd.MultiIndex.from_frame(table.conversations[keys]))
-    if common.empty:
-        raise ValueError("the annotators must have a conversation (run and topic) in common")
+    common = _common_conversations(tables)
     nuggets = pd.concat(frames, ignore_index=True)
     nuggets = nuggets[pd.MultiIndex.from_frame(nuggets[keys]).isin(common)].reset_index(drop=True)
     nuggets["unit"] = _units(nuggets, keys)
     return nuggets
+
+
+def _conversations(table: NuggetTable) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(table.conversations[["run", "topic"]])
+
+
+def _common_conversations(tables: Mapping[str, NuggetTable]) -> pd.MultiIndex:
+    """Return run and topic of the conversations that all annotators have."""
+    common, *others = map(_conversations, tables.values())
+    for other in others:
+        common = common.intersection(other)
+    if common.empty:
+        raise ValueError("the annotators must have a conversation (run and topic) in common")
+    return common
+
+
+def _conversations_seen(tables: Mapping[str, NuggetTable]) -> list[Seen]:
+    """Count the conversations of each annotator that all others have too."""
+    common = _common_conversations(tables)
+    seen = []
+    for annotator, table in tables.items():
+        own = _conversations(table)
+        alone = [f"{run} {topic}" for run, topic in own.difference(common)]
+        needed, items = "annotations of all annotators", "conversations"
+        seen.append(Seen(annotator, items, needed, len(common), len(own), tuple(alone[:3])))
+    return seen
 
 
 def _units(nuggets: pd.DataFrame, keys: list[str]) -> pd.Series:
@@ -233,7 +256,9 @@ def agreement(
     statistics = pd.DataFrame(rows).assign(run="", topic="")
     table = pd.concat([statistics, _score_ranges(tables, attributes)], ignore_index=True)
     table["attribute"] = table["attribute"].fillna("")
-    return table.reindex(columns=COLUMNS).astype({"units": "Int64"})
+    table = table.reindex(columns=COLUMNS).astype({"units": "Int64"})
+    table.attrs["seen"] = _conversations_seen(tables)
+    return table
 
 
 def _row(attribute: str, measure: str, labels: Floats, kind: Kind, seed: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def mode_parts(mode: str) -> tuple[str, str]:
         nonrelevant = relevant
     if relevant not in MODES or nonrelevant not in MODES:
         raise ValueError(
-            f"{mode[:60]!r} is no mode; there are {', '.join(MODES)}, and two of them as X/Y"
+            f"a mode must be one of {', '.join(MODES)}, or two of them as X/Y, got {mode[:60]!r}"
         )
     return relevant, nonrelevant
 

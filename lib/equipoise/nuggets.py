@@ -103,7 +103,7 @@ def read_nuggets(
 
 
 def nugget_table(
-    frame: pd.DataFrame,
+    frame: pd.DataFrame | Table,
     attributes: Mapping[str, AttributeSet],
     select: Sequence[str] | None = None,
     name: str = "nugget table",
@@ -111,8 +111,11 @@ def nugget_table(
     """A nugget table from a data frame with the columns of the file format.
 
     Memberships are text, or sequences of numbers; ``select`` is as in `read_nuggets`. ``name`` is
-    what error messages call the table, whose rows they count from 1.
+    what error messages call the table, whose rows they count from 1; a `Table` of a reader has a
+    name and lines of its own.
     """
+    if isinstance(frame, Table):
+        return _nuggets(frame, attributes, select)
     return _nuggets(Table(name, frame.reset_index(drop=True)), attributes, select)
 
 

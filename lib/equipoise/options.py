@@ -553,6 +553,8 @@ Difference = Annotated[
         description="Smallest difference worth finding, in the unit of the scores.",
     ),
 ]
+LEAST_READ = 0.9
+"""The default of `LeastRead`."""
 LeastRead = Annotated[
     float,
     Field(

@@ -121,7 +121,10 @@ def json_value(text: str | bytes) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_different_keys)
     except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON ({error.msg} at character {error.colno})") from None
+        place = f"line {error.lineno}, character {error.colno}"
+        if "\n" not in error.doc:
+            place = f"character {error.colno}"
+        raise ValueError(f"no JSON ({error.msg} at {place})") from None
     except (UnicodeDecodeError, RecursionError):
         raise ValueError("no JSON") from None
 
@@ -308,9 +311,9 @@ def _csv_table(path: Source, text: str) -> Table:
     return Table(path, pd.DataFrame(columns).set_axis(header, axis=1), text)
 
 
-def read_table(path: Source) -> Table:
-    """A CSV, JSON Lines or Parquet file, by its first bytes."""
-    content = read_bytes(path)
+def read_table(path: Source, content: bytes | None = None) -> Table:
+    """A CSV, JSON Lines or Parquet file, by its first bytes; ``content``: if it is read already."""
+    content = read_bytes(path) if content is None else content
     if content.startswith(b"PAR1"):
         try:
             return Table(path, pd.read_parquet(io.BytesIO(content)))

@@ -18,7 +18,15 @@ import pandas as pd
 
 from equipoise.arrays import by_score
 from equipoise.attributes import AttributeSet, attribute_sets
-from equipoise.errors import Note, input_error, listed, need_columns, refuse_twice, shown
+from equipoise.errors import (
+    InputError,
+    Note,
+    input_error,
+    listed,
+    need_columns,
+    refuse_twice,
+    shown,
+)
 from equipoise.loaders.scores import OTHER_NAMES, read_scores
 from equipoise.loaders.trec import read_qrels, read_runs
 
@@ -82,9 +90,9 @@ def _required_names(table: pd.DataFrame, columns: Sequence[str], label: str) -> 
 def _ids(values: pd.Series, label: str, column: str) -> pd.Series:
     is_empty = values.isna() | (values == "")
     if is_empty.any():
-        raise input_error(
-            label, f"a table with a {column} in each row", f"{is_empty.sum()} without"
-        )
+        line = int(np.flatnonzero(is_empty)[0]) + 1
+        found = f"{is_empty.sum()} without"
+        raise input_error(label, f"a table with a {column} in each row", found, line)
     return values if pd.api.types.is_string_dtype(values) else values.astype("str")
 
 
@@ -94,6 +102,13 @@ def _numbers(values: pd.Series, label: str, column: str) -> pd.Series:
     if len(wrong):
         raise input_error(label, "a finite number", shown(wrong.iloc[0]), column=column)
     return numbers
+
+
+def _row_error(label: str, ids: pd.DataFrame, is_bad: Any, wanted: str, found: str) -> InputError:
+    """The error of the first bad row, which is counted from 1, and named by its ids."""
+    place = int(np.flatnonzero(is_bad)[0])
+    names = ", ".join(f"{column} {ids[column].iloc[place]}" for column in ids.columns)
+    return input_error(label, wanted, f"{found} for {names}", int(ids.index[place]) + 1)
 
 
 def _is_path(source: Any) -> bool:
@@ -259,7 +274,7 @@ def tidy_memberships(
     1       d2    0.0    1.0
     """
     label = file or f"the memberships in {name}"
-    table = _frame_of_memberships(source, label)
+    table = _frame_of_memberships(source, label).reset_index(drop=True)
     names = _names_in(table, ["topic", "group", "share"])
     names |= _required_names(table, ["document"], label)
     names |= _column_of_set(table, name, names, label)
@@ -312,7 +327,11 @@ def _columns_of_names(table: pd.DataFrame) -> list[str]:
             continue
         # An empty cell is no name: it is missing, among names as among numbers.
         cells = values[values.notna() & (values.astype("str").str.strip() != "")]
-        if column not in id_columns and pd.to_numeric(cells, errors="coerce").isna().any():
+        numbers = pd.to_numeric(cells, errors="coerce")
+        # Among shares a word is a fault, and no name of a group.
+        has_shares = numbers.between(0, 1).mean() > 0.5
+        has_name = column not in id_columns and str(column).strip() != ""
+        if has_name and numbers.isna().any() and not has_shares:
             columns.append(str(column))
     return columns
 
@@ -361,31 +380,39 @@ def _columns_of_groups(
     table: pd.DataFrame, ids: pd.DataFrame, groups: Sequence[str], label: str
 ) -> pd.DataFrame:
     """Return memberships from a table with a column of shares for each group."""
-    table = table.rename(columns=str)
-    tidy = ids.assign(**{group: _numbers(table[group], label, group) for group in groups})
-    total = tidy[groups].sum(axis=1)
-    is_bad = (tidy[groups] < 0).any(axis=1) | ((total - 1).abs() > TOLERANCE)
-    if is_bad.any():
-        row = tidy[is_bad].iloc[0]
-        found = f"{list(row[groups])} of document {row['document']}"
-        raise input_error(label, "shares from 0, with a sum of 1", found)
-    return tidy
+    cells = table.rename(columns=str)[groups]
+    shares = cells.apply(pd.to_numeric, errors="coerce").astype("float64")
+    # NaN is at no distance from 1.
+    is_good = (shares >= 0).all(axis=1) & ((shares.sum(axis=1) - 1).abs() <= TOLERANCE)
+    if not is_good.all():
+        found = shown(list(cells[~is_good].iloc[0]))
+        wanted = f"shares of {listed(groups)} from 0, with a sum of 1"
+        raise _row_error(label, ids, ~is_good, wanted, found)
+    is_repeated = ids.duplicated()
+    if is_repeated.any():
+        raise _row_error(label, ids, is_repeated, "a document once", "a second row")
+    return ids.assign(**shares)
 
 
 def _rows_of_groups(
     ids: pd.DataFrame, group: pd.Series, share: pd.Series, groups: Sequence[str], label: str
 ) -> pd.DataFrame:
     """Return memberships from rows of a document and a group; its shares get a sum of 1."""
-    unknown = sorted(set(group) - set(groups))
-    if unknown or (group == "").any() or len(groups) < 2 or (share <= 0).any():
-        wanted = f"one of two or more groups in each row ({listed(groups)}), with a share above 0"
-        raise input_error(label, wanted, listed(map(shown, unknown)), column="group")
+    if len(groups) < 2:
+        wanted = "names of two or more groups in its column"
+        found = listed(map(shown, groups)) or "none"
+        raise input_error(label, wanted, found, column=str(group.name))
+    is_bad = ~group.isin(groups) | (share <= 0)
+    if is_bad.any():
+        row = is_bad.idxmax()
+        found = f"{shown(group[row])} with a share of {share[row]:g}"
+        wanted = f"one of the groups {listed(groups)}, with a share above 0"
+        raise _row_error(label, ids, is_bad, wanted, found)
     rows = ids.assign(group=pd.Categorical(group, groups), share=share)
     is_repeated = rows.duplicated([*ids.columns, "group"])
     if is_repeated.any():
-        row = rows.loc[is_repeated].iloc[0]
-        found = f"document {row['document']} with group {row['group']} twice"
-        raise input_error(label, "a document once per group", found)
+        found = f"{rows.loc[is_repeated, 'group'].iloc[0]} again"
+        raise _row_error(label, ids, is_repeated, "a document once per group", found)
     wide = rows.pivot_table(
         index=list(ids.columns),
         columns="group",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import click
 
 from equipoise_cli.outputs import DRAWING, NUGGETS, SCORES, refuse_outputs
-from equipoise_cli.shared import FILE, TARGET, named, takes_output, write
+from equipoise_cli.shared import FILE, TARGET, named, show_seen, takes_output, write
+from equipoise_cli.tables import check_figure
 
 _ATTRIBUTES = click.option("--attributes", required=True, type=FILE, help="Attribute sets, YAML.")
 _LABELS = click.option(
@@ -35,19 +35,21 @@ def _read(
 ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Read files of any format: frames of nuggets and of turns, by annotator.
 
-    For a transcript or a nugget table, the file is the annotator. A nugget table has no turns.
+    The annotator of a file that names none is the file. A nugget table has no turns.
     """
-    import pandas as pd
-
     from equipoise.loaders.transcripts import nugget_frame, parse_transcripts, turn_frame
-    from equipoise.readers import read_text
+    from equipoise.nuggets import nugget_table
+    from equipoise.readers import read_table, read_text
     from equipoise_cli.loaders.annotations import parse_export
 
     meanings = None
     if labels is not None:
-        meanings = pd.read_csv(labels, dtype=str, keep_default_na=False)
+        table = read_table(labels)
+        table.need(["label"])
+        table.once(["label"], "once per file")
+        meanings = table.frame
         unknown = set(meanings.columns) - {"label", "level", "entity", *sets}
-        if "label" not in meanings or unknown:
+        if unknown:
             expected = ", ".join(["label", "level", "entity", *sets])
             raise click.UsageError(f"{labels}: columns must be label and any of {expected}")
     given = named(filter(None, ",".join(keys).split(",")), "--map")
@@ -62,20 +64,22 @@ def _read(
             export, missing = parse_export(text, file, sets, meanings, key_of)
             if missing:
                 click.echo(
-                    f"{file}: no task has the key {' or '.join(missing)}; the run is the name of "
-                    "the file, the topic is the id of the task (--map run=KEY,topic=KEY)",
+                    f"{file}: {', '.join(missing)}; then the run is the name of the file, the "
+                    "topic is the id of the task (--map run=KEY,topic=KEY)",
                     err=True,
                 )
             for name, (frame, boundaries) in export.items():
-                nuggets.setdefault(name, []).append(frame)
-                turns.setdefault(name, []).append(boundaries)
-        elif text.lstrip().startswith("#####"):
+                annotator = name or str(file)
+                nuggets.setdefault(annotator, []).append(frame)
+                turns.setdefault(annotator, []).append(boundaries)
+        elif text.lstrip().startswith("#"):
             lines = parse_transcripts(text, file, sets)
             nuggets.setdefault(str(file), []).append(nugget_frame(lines, sets))
             turns.setdefault(str(file), []).append(turn_frame(lines))
         else:
-            table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-            nuggets.setdefault(str(file), []).append(table)
+            table = read_table(file, text.encode())
+            nugget_table(table, sets)  # which names the line of a fault
+            nuggets.setdefault(str(file), []).append(table.frame)
     return nuggets, turns
 
 
@@ -104,6 +108,7 @@ def nuggets(
     with --labels.
     """
     outputs = {"-o": (output, NUGGETS), "--figure": (figure, DRAWING)}
+    check_figure(figure, alone=False)
     refuse_outputs(outputs, [*files, attributes, labels], force=force)
     import pandas as pd
 
@@ -190,7 +195,9 @@ def agreement(
     for name, parts in frames.items():
         frame = pd.concat(parts, ignore_index=True).fillna("")
         annotations[name] = nugget_table(frame, sets, name=f"annotations of {name}")
-    tables: dict[Any, Any] = {output: compare_annotators(annotations, sets, seed)}
+    scores = compare_annotators(annotations, sets, seed)
+    show_seen(scores)
+    tables: dict[Any, Any] = {output: scores}
     if unmatched is not None:
         found = found_nuggets(annotations)
         found = found[found["level"] > 0]

@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     Comparisons = Mapping[str, Comparison]
     Directions = Mapping[str, Direction]
 
-_TABLE = Kind("table", lambda path: path.suffix.lower() in (".csv", ".md", ".tex", ".txt", ".html"))
+
+def _is_table(path: Path) -> bool:
+    """Whether a file begins as the tables of this command do, in any of their formats."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        beginning = file.read(2**12)
+    is_marked = beginning.startswith(("<style", "\\begin{table}", "**"))
+    return is_marked or bool(re.search(r"\b(run|against|measure)\b.*\b(mean|p|gap)\b", beginning))
+
+
+_TABLE = Kind("table", _is_table)
 
 
 @click.command(

@@ -150,6 +150,7 @@ def _declared_range(measure: str) -> tuple[float, float]:
     from equipoise import catalogue
     from equipoise.measures.attribution import MEANS
     from equipoise.measures.citations import MEASURES as CITATION_MEASURES
+    from equipoise.measures.gfr import UTILITIES
 
     prefix, _, rest = measure.partition("-")
     if prefix in ("difference", "gap"):
@@ -157,7 +158,7 @@ def _declared_range(measure: str) -> tuple[float, float]:
         return low - high, high - low
     if measure in ("AC-difference", *CITATION_MEASURES):
         return (0.0, 1.0) if measure.endswith("-share") else (-1.0, 1.0)
-    if measure in MEANS[:3]:
+    if measure in (*UTILITIES, *MEANS[:3]):
         return 0.0, 1.0
     # A name begins with that of its measure: GFR-iRBU+JSD, CAS-precision.
     name = re.split(r"[-@(]", measure)[0]
@@ -185,7 +186,9 @@ def _judged(
     condition: Condition, record: Mapping[str, Any], labels: Sequence[str], least_read: float
 ) -> tuple[str, str]:
     """Return a verdict and a sentence on one mean."""
-    name = ", ".join(record[label] for label in labels if record[label]) or "the scores"
+    # By a key of a log the run has the name of its value.
+    names = dict.fromkeys(record[label] for label in labels if record[label])
+    name = ", ".join(names) or "the scores"
     value = f"{condition.text}: {name}: {record['value']:.4f}"
     if record["read"] < least_read:
         percent = math.floor(100 * record["read"] + 1e-9)

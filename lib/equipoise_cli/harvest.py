@@ -23,8 +23,11 @@ from urllib.parse import urlsplit
 
 import click
 
+from equipoise_cli.outputs import Kind, refuse_outputs
 from equipoise_cli.shared import FILE, TARGET
 
+_RECORD = Kind("record of harvest", lambda path: path.read_bytes().startswith(b"{"))
+_TRANSCRIPTS = Kind("file of transcripts", lambda path: b"#####" in path.read_bytes())
 PROTOCOL = {
     "first": "{request}\nFormat: {format}",
     "more": "Can you name a few more?",
@@ -100,6 +103,8 @@ def harvest(
     With --from, conversations come from a chat log instead of an endpoint. Run the same command
     again to continue after an interruption.
     """
+    outputs = {"-o": (output, _RECORD), "--transcripts": (transcripts, _TRANSCRIPTS)}
+    refuse_outputs(outputs, [topics, chats], force=None)
     if chats is not None:
         if transcripts is None:
             raise click.UsageError("--transcripts is missing; --from writes to this file")
@@ -161,7 +166,7 @@ def read_topics(path: Path) -> list[dict[str, str]]:
     """
     import pandas as pd
 
-    from equipoise.readers import read_text
+    from equipoise.readers import read_table, read_text
 
     text = read_text(path)
     header = [name.strip(' "\r') for name in text.lstrip().partition("\n")[0].split(",")]
@@ -172,7 +177,7 @@ def read_topics(path: Path) -> list[dict[str, str]]:
         table = pd.DataFrame({"question": lines})
         table["topic"] = [f"q{number}" for number in range(1, len(lines) + 1)]
     else:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        table = read_table(path, text.encode()).frame
     if "question" in table:
         table = table.rename(columns={"question": "request"}).assign(
             type="question", format="", site=""

@@ -47,12 +47,13 @@ def refuse_outputs(
     outputs: Mapping[str, tuple[Path | None, Kind]],
     inputs: Sequence[Path | str | None],
     *,
-    force: bool = False,
+    force: bool | None = False,
 ) -> None:
     """Raise an error for outputs, named by their options, that would destroy a file.
 
     An output must not be an input, another output, or an existing file of another kind. ``force``
-    allows a file of another kind to be overwritten, but never an input.
+    allows a file of another kind to be overwritten, but never an input. None: the command has no
+    such option.
     """
     read = {Path(source).resolve(): f"the input {source}" for source in inputs if source}
     for option, (path, kind) in outputs.items():
@@ -72,7 +73,8 @@ def refuse_outputs(
             )
         # An empty file has nothing to lose.
         if target.stat().st_size and not force and not kind.is_kind(target):
+            hint = "" if force is None else ", or add --force"
             raise click.UsageError(
                 f"{option} {path}: must be a {kind.name} to be overwritten; "
-                "choose another path, or add --force"
+                f"choose another path{hint}"
             )

@@ -204,6 +204,8 @@ def score_gfrc2(
         return scores
     if nuggets.is_dir():
         raise click.UsageError("a folder is scored without --clusters, --factors and --compare")
+    if cluster is not None:
+        raise click.UsageError("--clusters, --factors and --compare are computed without --cluster")
     import pandas as pd
 
     from equipoise.measures import gfrc, gfrc2

@@ -161,6 +161,9 @@ def score_gfr(
         raise click.UsageError(
             f"every attribute set needs a --membership of its NAME, got none for {without[0]}"
         )
+    if sets and sets.keys().isdisjoint(attribute_sets):
+        known = ", ".join(attribute_sets)
+        raise click.UsageError(f"{attributes}: must have a set of --membership, which are {known}")
     for attribute_set in attribute_sets.values():
         click.echo(plain(f"groups: {attribute_set}"), err=True)
     with_ends = ends_of_means(arguments)

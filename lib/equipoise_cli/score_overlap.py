@@ -12,6 +12,7 @@ from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
 from equipoise_cli.score import score
+from equipoise_cli.score_gfr import ORDER
 from equipoise_cli.shared import (
     FILE,
     INTERVALS,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     cls=DeclaredCommand,
     declared=[
         Declared("equipoise.measures.rank_overlap.crbo"),
-        Declared("equipoise.loaders.trec.read_run", only=("order",)),
+        ORDER,
         Declared(MEANS, needs="intervals"),
     ],
     epilog=samples("--run", "--ids"),

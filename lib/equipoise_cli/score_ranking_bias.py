@@ -12,6 +12,7 @@ from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
 from equipoise_cli.score import score
+from equipoise_cli.score_gfr import ORDER
 from equipoise_cli.shared import (
     CLUSTER,
     FILE,
@@ -26,7 +27,6 @@ from equipoise_cli.shared import (
 )
 
 BIAS = "equipoise.measures.ranking_bias"
-ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))
 
 
 @score.command(

@@ -3,7 +3,6 @@
 import json
 import random
 from pathlib import Path
-from typing import Any
 
 import ir_measures
 import pandas as pd
@@ -56,38 +55,6 @@ def bias(*more: str) -> Result:
     return called(
         "ranking-bias", "--run", "run", "--documents", "docs.jsonl", "--terms", "terms", *more
     )
-
-
-@pytest.mark.parametrize(
-    ("file", "change", "score", "parts"),
-    [
-        (
-            "size.csv",
-            ("d", "D00"),
-            gfr,
-            ["a membership in SIZE for at least one", "none for 10", "d1, d2", "D001, D002"],
-        ),
-        ("qrels", (" d", " D-"), gfr, ["a judgement for at least one", "such as d1", "D-1"]),
-        ("qrels", ("t", "q"), gfr, ["a ranking for at least one", "such as q1, q2", "for t1, t2"]),
-        ("docs.jsonl", ('"d', '"doc'), bias, ["a text for at least one", "d1", "doc1, doc2, doc3"]),
-        ("docs.jsonl", ("e", "_"), bias, ["none for 4 terms", "f 0 of 2, m 0 of 2"]),
-    ],
-)
-def test_an_input_of_which_a_measure_sees_nothing_is_an_error(
-    file: str, change: tuple[str, str], score: Any, parts: list[str], files: Path
-) -> None:
-    before = score("-o", "out.csv")
-    assert before.exit_code == 0, before.output
-    (files / "out.csv").unlink()
-    if file == "size.csv":
-        text = "document,group\n" + FILES[file].partition("\n")[2].replace(*change)
-    else:
-        text = FILES[file].replace(*change).replace('"t_xt"', '"text"')
-    (files / file).write_text(text)
-    result = score("-o", "out.csv")
-    assert result.exit_code == 2
-    assert all(part in result.stderr for part in parts), result.stderr
-    assert not (files / "out.csv").exists()
 
 
 def test_answers_without_a_readable_citation_are_an_error() -> None:

@@ -190,7 +190,7 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ),
         (
             {"memberships": {"SIZE": pd.concat([HAND_SIZE, HAND_SIZE])}},
-            "the memberships in SIZE have a document twice",
+            "the memberships in SIZE, line 3: must be a document once",
         ),
         (
             {"memberships": {"SIZE": HAND_SIZE.drop(columns="large")}},

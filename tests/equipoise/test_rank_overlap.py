@@ -146,7 +146,7 @@ def test_crbo_pairs_lists_by_run_and_topic_and_cuts_them() -> None:
 
 
 def test_crbo_refuses_one_sided_lists() -> None:
-    with pytest.raises(ValueError, match=r"1 lists are on one side only.*t2"):
+    with pytest.raises(ValueError, match="topic t2 on both collections"):
         crbo(runs(t1="ab", t2="cd"), runs(t1="ab"))
     with pytest.raises(ValueError, match="depth"):
         crbo(runs(t1="ab"), runs(t1="ab"), depth=0)

@@ -225,7 +225,7 @@ def test_ranking_bias_and_overlap_take_dicts() -> None:
         (
             tidy_memberships,
             pd.DataFrame({"docno": ["a"], "x": [1.0], "y": [1.0]}),
-            "with a sum of 1, got .* of document a",
+            "with a sum of 1, got .* for document a",
         ),
         (
             tidy_memberships,

@@ -166,10 +166,10 @@ def test_the_keys_of_run_and_topic_are_named_and_can_be_mapped(tmp_path: Path) -
     sets.write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
     command = ["nuggets", export, "--attributes", sets]
     result = called(*command)
-    assert "no task has the key run or topic" in result.output
+    assert "1 of 1 tasks have no key run" in result.output
     assert "mine,1," in result.output
     result = called(*command, "--map", "run=system,topic=query")
-    assert "no task" not in result.output
+    assert "no key" not in result.output
     assert "a,T9," in result.output
     assert "must be run=KEY" in called(*command, "--map", "turn=x").output
 
@@ -187,3 +187,16 @@ def test_without_matplotlib_the_table_is_written(
     assert "matplotlib" in result.output
     assert table.is_file()
     assert not figure.exists()
+
+
+def test_files_that_name_no_annotator_are_one_annotator_each(tmp_path: Path) -> None:
+    sets = tmp_path / "sets.yaml"
+    sets.write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    files = []
+    for name, label in (("ann", "L2|large"), ("ben", "L1|large"), ("cleo", "L2|small")):
+        files.append(tmp_path / f"{name}.jsonl")
+        files[-1].write_text(json.dumps(doccano(mark(FIRST, label))))
+    result = called("agreement", *files, "--attributes", sets)
+    assert result.exit_code == 0, result.output
+    assert ",,,units found by several,1" in result.stdout
+    assert "annotations of all annotators for 3 of 3 conversations (100%)" in result.stderr

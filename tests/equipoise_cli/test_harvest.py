@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,22 +111,6 @@ def test_a_key_is_sent_and_never_written(
     assert "must not contain a user" in harvest("https://me:pw@example.org/v1")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"a": 1}\n', "must be questions, one per line"),
-        ("<html>\n", "must be questions, one per line"),
-        ("topic,type\nT1,F\n", "column format, request is missing"),
-        ("topic,question\nT1,\n", 'column "request": must not be empty'),
-        ("topic,question\nT1,Why?\nT1,How?\n", "topic T1 must occur once"),
-    ],
-)
-def test_topics_that_are_none_are_rejected(folder: Path, text: str, message: str) -> None:
-    (folder / "topics.csv").write_text(text)
-    with pytest.raises(ValueError, match=re.escape(message)):
-        read_topics(folder / "topics.csv")
-
-
 def test_plain_questions(folder: Path) -> None:
     (folder / "topics.csv").rename(folder / "topics.txt")
     (folder / "topics.txt").write_text("Why is the sky blue?\n\nWho was Ada?\n")
@@ -172,6 +155,7 @@ CHATS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::equipoise.errors.Note")
 @pytest.mark.parametrize("form", CHATS)
 @pytest.mark.parametrize("dump", [lambda one: json.dumps([one]), json.dumps])
 def test_chat_logs_become_transcripts(form: str, dump: object, folder: Path) -> None:
@@ -182,19 +166,3 @@ def test_chat_logs_become_transcripts(form: str, dump: object, folder: Path) -> 
     done = called("harvest", "--from", path, "--transcripts", "t.txt")
     assert done.exit_code == 0, done.output
     assert "### S2\nNo.\n" in (folder / "t.txt").read_text()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"messages": null}', "must have messages"),
-        ("[1]", "must be an object"),
-        ('{"messages": [{"role": "assistant", "content": "Hi"}]}', "must begin with a message"),
-        ('{"messages": []}', "must have at least one conversation with an answer"),
-        ('{"messages": [', "line 1: must be a JSON object"),
-    ],
-)
-def test_chat_logs_that_are_none_are_rejected(folder: Path, content: str, message: str) -> None:
-    (folder / "c.json").write_text(content)
-    with pytest.raises(ValueError, match=message):
-        read_chats(folder / "c.json")

@@ -86,23 +86,3 @@ def test_the_same_seed_gives_the_same_files() -> None:
     Path("out").rename("before")
     permute("--permutations", "1", "--seed", "3")
     assert Path("out/permutations.csv").read_bytes() == first
-
-
-@pytest.mark.parametrize(
-    ("classes", "qrels", "message"),
-    [
-        ("query,class\n7_1,XX\n", "", 'classes.csv, line 2, column "class": must be one of SE, FT'),
-        ("query,class\n7_1,SE\n7_1,SE\n", "", "must be once per utterance"),
-        ("query,class\n7_1,SE\n", "", "classes.csv: must have a class for utterance 7_2"),
-        (CLASSES.replace("7_1,SE", "7_1,FT"), "", "topic 7: the first utterance must be"),
-        (CLASSES, "9_1 0 d1 1\n", "must judge at least one utterance of topics.json"),
-    ],
-)
-@pytest.mark.usefixtures("folder")
-def test_a_mistake_ends_in_one_sentence(classes: str, qrels: str, message: str) -> None:
-    Path("classes.csv").write_text(classes)
-    if qrels:
-        Path("qrels.txt").write_text(qrels)
-    said = permute(*(["--qrels", "qrels.txt"] if qrels else []), code=2)
-    assert message in said.replace("\n", " ")
-    assert not Path("out").exists()

@@ -114,21 +114,6 @@ def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[s
     assert "coverage: a text for 5 of 6 ranked documents (83%); not for d9" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--cutoff", "5,0"], "cutoffs"),
-        (["--target", "m:1"], "target must name the groups f, m, got m"),
-        (["--target", "m:0,f:0"], "a sum above 0"),
-        (["--background", "no-such-run"], "no-such-run"),
-    ],
-)
-def test_bad_options_are_named(more: list[str], said: str, files: dict[str, Path]) -> None:
-    result = called(files, *more)
-    assert result.exit_code == 2
-    assert said in result.stderr
-
-
 def test_folders_of_runs_and_documents_give_what_one_file_gives(
     files: dict[str, Path], tmp_path: Path
 ) -> None:

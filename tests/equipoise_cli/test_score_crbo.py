@@ -146,4 +146,4 @@ def test_ids_that_never_meet_are_refused(
     )
     lacking = called("--run", part, after, "--suffix", "-cf")
     assert lacking.exit_code == 2
-    assert "1 lists are on one side only" in lacking.stderr
+    assert "must rank topic q7 on both collections" in lacking.stderr

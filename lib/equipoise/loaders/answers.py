@@ -94,9 +94,9 @@ def answer_table(
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             wanted = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            is_missing = fault["type"] == "missing"
-            wanted = "a key of each line" if is_missing else wanted
-            found = "" if is_missing else shown(fault["input"])
+            found = "" if fault["type"] in ("missing", "value_error") else shown(fault["input"])
+            better = {"missing": "a key of each line", "too_short": "a list with an item"}
+            wanted = better.get(fault["type"], wanted)
             raise input_error(path, wanted, found, line, str(fault["loc"][0])) from None
         row: dict[str, Any] = {"citations": None, "gold": ()}
         row |= {key: getattr(answer, key) for key in content}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from equipoise.arrays import Integers, starts
@@ -60,6 +61,8 @@ class ColumnFile:
         source = str(self.path) if self._content is None else pa.BufferReader(self._content)
         try:
             table = _read(source, types, self.skip, 2**24)
+            if _has_empty(table):  # a blank too many
+                table = self._read_normalised(types, wanted)
         except pa.ArrowInvalid:
             table = self._read_normalised(types, wanted)
         if not table.num_rows:
@@ -148,6 +151,17 @@ def _read(source: Any, types: Mapping[str, pa.DataType], skip: int, block_size: 
             null_values=[],
         ),
     )
+
+
+def _has_empty(table: pa.Table) -> bool:
+    """Whether any text of a table is empty."""
+    for column in table.columns:
+        texts = column
+        if column.type == WORDS:
+            texts = pa.chunked_array([part.dictionary for part in column.chunks], pa.string())
+        if texts.type == pa.string() and pc.any(pc.equal(texts, "")).as_py():
+            return True
+    return False
 
 
 def _is_number(text: str) -> bool:

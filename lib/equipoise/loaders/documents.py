@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def stream_documents(source: str | Path) -> Iterator[tuple[str, str]]:
 def document_tables(source: str | Path) -> Iterator[pd.DataFrame]:
     """The documents of `stream_documents` in tables of some thousands: document, text."""
     for path in document_files(source):
-        is_json = None
+        is_json, n_documents = None, 0
         for first_line, block in _blocks(path):
             if is_json is None:
                 is_json = block.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
@@ -63,8 +64,9 @@ def document_tables(source: str | Path) -> Iterator[pd.DataFrame]:
             if table is None:
                 rows = list(_documents(path, block, first_line, is_json))
                 table = pd.DataFrame(rows, columns=["document", "text"], dtype="str")
+            n_documents += len(table)
             yield table
-        if is_json is None:
+        if not n_documents:
             raise input_error(path, "one document per line", "an empty file")
 
 
@@ -74,9 +76,12 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
         is_packed = file.peek(2)[:2] == b"\x1f\x8b"
         unpacked: Any = gzip.GzipFile(fileobj=file) if is_packed else file
-        while lines := unpacked.readlines(_BLOCK):
-            yield first_line, b"".join(lines)
-            first_line += len(lines)
+        try:
+            while lines := unpacked.readlines(_BLOCK):
+                yield first_line, b"".join(lines)
+                first_line += len(lines)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise input_error(path, "a complete gzip file") from None
 
 
 def _read_at_once(block: bytes) -> pd.DataFrame | None:

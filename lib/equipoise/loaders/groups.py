@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
-from equipoise.errors import input_error, shown
+from equipoise.errors import InputError, input_error, shown
 from equipoise.loaders.columns import ColumnFile
 from equipoise.loaders.fairweb import numbered_groups, read_memberships, read_target
 from equipoise.options import read_pairs
-from equipoise.readers import number, read_table
+from equipoise.readers import Table, number, read_table
 from equipoise.tidy import MISSING, columns_of_sets, tidy_memberships
 
 Kind = Literal["nominal", "ordinal"]
@@ -33,12 +33,12 @@ def _attribute_set(name: str, kind: Kind, target: str) -> AttributeSet | None:
     return read_target(target, name, kind)
 
 
-def _table_of(file: ColumnFile) -> pd.DataFrame | None:
-    """A CSV, JSON Lines or Parquet file as a data frame; None for lines of FairWeb."""
+def _table_of(file: ColumnFile) -> Table | None:
+    """A CSV, JSON Lines or Parquet file as a table; None for lines of FairWeb."""
     # Lines of FairWeb have no commas, a header always has one.
     if not file.head.startswith(b"PAR1") and "," not in file.first_line:
         return None
-    return read_table(file.path).frame
+    return read_table(file.path)
 
 
 def read_sets(
@@ -61,7 +61,7 @@ def read_sets(
         if table is None:
             wanted = f"given with a name, such as GENDER={path}, or have a header docno,gender"
             raise input_error(path, f"shares of groups must be {wanted}", shown(file.first_line))
-        names = columns_of_sets(table, str(path))
+        names = columns_of_sets(table.frame, str(path))
     kinds, targets = kinds or {}, targets or {}
     return [
         read_groups(path, each, kinds.get(each, "nominal"), targets.get(each, ""), sets, missing)
@@ -89,7 +89,14 @@ def read_groups(
     attribute = (sets or {}).get(name) or _attribute_set(name, kind, target)
     table = _table_of(file)
     if table is not None:
-        return _groups_from_table(table, name, kind, attribute, str(path), missing)
+        try:
+            return _groups_from_table(table.frame, name, kind, attribute, str(path), missing)
+        except InputError as error:
+            # Of a data frame rows are counted, of a file lines.
+            raise InputError(
+                replace(problem, line=problem.line and table.line(problem.line - 1))
+                for problem in error.problems
+            ) from None
     n_groups = len(file.first_line.split()) - 2
     if file.first_line and n_groups < 2:
         wanted = "a header such as document,group with commas, or lines of topic, document, shares"

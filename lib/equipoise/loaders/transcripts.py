@@ -28,14 +28,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.readers import read_text, stem
+from equipoise.readers import number, read_text, stem
 
 _NOTE = re.compile(
     r"""(\#L) ([0-9]{1,3}) \b .*
@@ -75,8 +74,7 @@ def parse_transcripts(
         a stated word position that is wrong, or missing memberships of a relevant nugget.
     """
     reader = _Reader(path, attributes)
-    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
-        reader.number = number
+    for reader.number, line in enumerate(map(str.strip, text.split("\n")), start=1):
         if line.startswith("#####"):
             reader.open_conversation(line)
         elif line.startswith("###"):
@@ -89,8 +87,8 @@ def parse_transcripts(
         raise ValueError(f"{path}: no conversation; begin with '##### topic' and '### U1'")
     rows = []
     for row in reader.rows:
-        number, notes = row.pop("number"), row.pop("notes")
-        rows.append(row | _annotation(f"{path}, line ", number, row, notes, attributes))
+        line_number, notes = row.pop("number"), row.pop("notes")
+        rows.append(row | _annotation(f"{path}, line ", line_number, row, notes, attributes))
     return pd.DataFrame(rows)
 
 
@@ -200,8 +198,8 @@ def _memberships(where: str, attribute: AttributeSet, value: str) -> str:
     """Check memberships as written between parentheses, and separate them by spaces."""
     shares = [text.strip() for text in value.split(",")]
     try:
-        attribute.memberships([float(Fraction(share)) for share in shares])
-    except (ValueError, ZeroDivisionError):
+        attribute.memberships([number(share) for share in shares])
+    except ValueError:
         n_groups = len(attribute.groups)
         problem = f"{attribute.name} must be {n_groups} shares that sum to 1, got ({value})"
         raise ValueError(f"{where}: {problem}") from None
@@ -265,8 +263,8 @@ def format_transcript(run: str, topic: str, turns: Iterable[tuple[str, str, str]
         if len(value.split()) != 1 or not value.isprintable():
             raise ValueError(f"{name} must be one printable word, got {value!r}")
     lines = [f"##### {topic} {run}"]
-    for number, (user, system, mark) in enumerate(turns, start=1):
-        for header, text in ((f"### U{number}", user), (f"### S{number} {mark}".rstrip(), system)):
+    for turn, (user, system, mark) in enumerate(turns, start=1):
+        for header, text in ((f"### U{turn}", user), (f"### S{turn} {mark}".rstrip(), system)):
             lines.append(header)
             for line in _CONTROL.sub("\ufffd", text).split("\n"):
                 if line.strip():

@@ -880,7 +880,7 @@ def verdicts(
     favoured: Favoured = "Human",
     difference: opt.Difference = 0.05,
     level: Level = 0.95,
-    least_read: opt.LeastRead = 0.9,
+    least_read: opt.LeastRead = opt.LEAST_READ,
 ) -> list[str]:
     """Return one sentence per CAB of `score_attribution`: its verdict, or the required sample size.
 

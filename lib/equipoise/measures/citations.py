@@ -587,7 +587,7 @@ def citation_verdicts(
     *,
     difference: opt.Difference = 0.05,
     level: opt.Level = 0.95,
-    least_read: opt.LeastRead = 0.9,
+    least_read: opt.LeastRead = opt.LEAST_READ,
 ) -> list[str]:
     """Return one sentence per source of `citation_share`: its verdict, or the required sample size.
 

@@ -14,6 +14,7 @@ to relevance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,12 +25,9 @@ from equipoise.arrays import Floats, Integers, ratio
 from equipoise.coverage import Seen, first, judge
 from equipoise.errors import refuse_twice
 from equipoise.measures.group_fairness import shares_by_group
-from equipoise.options import Cutoff, Level, MeanIntervals, Resamples, Seed, measure
+from equipoise.options import LEAST_READ, Cutoff, Level, MeanIntervals, Resamples, Seed, measure
 from equipoise.statistics.intervals import percentile_interval, resampled_ratios
 from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
-
-LEAST_SEEN = 0.9
-"""Share of the relevant documents whose group must be known for a verdict."""
 
 
 def exposures(rank: Floats, cutoff: int) -> Floats:
@@ -122,10 +120,10 @@ def exposure_over_relevance(
     if mean_intervals == "simultaneous":
         level = 1 - (1 - level) / n_intervals
 
-    parts, seen = [], []
+    counts = [Seen("the qrels", "judgements", "a level above 0", len(relevant), len(judgements))]
+    parts, seen = [], judge(counts)
     for name, attribute in sets.items():
         keys = ["topic", "document"] if "topic" in tables[name].columns else ["document"]
-        refuse_twice(tables[name], keys, f"the memberships in {name} have a document")
         groups = list(attribute.groups)
         joined = relevant.merge(tables[name][[*keys, *groups]], how="left", on=keys)
         is_known = joined[groups[0]].notna()
@@ -170,9 +168,12 @@ def exposure_verdicts(table: pd.DataFrame, *, level: Level = 0.95) -> list[str]:
     """
     sentences = []
     for attribute, rows in table.groupby("attribute", sort=False):
-        known = f"groups of {rows['seen'].iloc[0]:.0%} of the relevant documents are known"
-        if rows["seen"].iloc[0] < LEAST_SEEN:
-            sentences.append(f"{attribute}: no verdict: {known}; {LEAST_SEEN:.0%} is required")
+        seen = rows["seen"].iloc[0]
+        # Rounded down: 89.6% is less than 90%.
+        percent = math.floor(100 * seen + 1e-9)
+        known = f"groups of {percent}% of the relevant documents are known"
+        if seen < LEAST_READ:
+            sentences.append(f"{attribute}: no verdict: {known}; {LEAST_READ:.0%} is required")
             continue
         tested = rows[rows["low"].notna()]
         is_unfair = (tested["high"] < 1) | (tested["low"] > 1)

@@ -303,13 +303,17 @@ def _rankings(
     judgement = _row_of(qrels, topics, documents, read)
     rankings = _Rankings(list(run_names), topics, documents, read, np.zeros(0), 0.0)
     counts, shares = rankings.seen("a judgement", read, judgement >= 0, qrels["document"])
-    has_topic = np.zeros((len(run_names), len(topics)), dtype=np.bool_)
-    has_topic[ranked["run"], ranked["topic"]] = True
-    other_topics = first(run_topics.difference(topics, sort=False))
+    has_topic = np.zeros((len(run_names), len(run_topics)), dtype=np.bool_)
+    has_topic[run, run_topic] = True
     for name, present in zip(run_names, has_topic, strict=True):
-        place, n_present, absent = f"run {name}", int(present.sum()), first(topics[~present])
-        ids = (absent, other_topics)
-        counts.append(Seen(place, "topics of the qrels", "a ranking", n_present, len(topics), *ids))
+        place, ranked_topics = f"run {name}", run_topics[present]
+        absent = topics[~topics.isin(ranked_topics)]
+        other = first(ranked_topics[~ranked_topics.isin(topics)])
+        n_known, ids = len(topics) - len(absent), (first(absent), other)
+        counts.append(Seen(place, "topics of the qrels", "a ranking", n_known, len(topics), *ids))
+        if other and n_known:
+            n_ranked = len(ranked_topics)
+            counts.append(Seen(place, "ranked topics", "judgements", n_known, n_ranked, other))
     n_relevant = int((qrels["level"] > 0).sum())
     counts.append(Seen("the qrels", "judgements", "a level above 0", n_relevant, len(qrels)))
 
@@ -344,8 +348,6 @@ def _members(
     absent = [group for group in groups if group not in table.columns]
     if absent:
         raise ValueError(f"the memberships in {attribute.name} have no column for {listed(absent)}")
-    keys = ["topic", "document"] if "topic" in table.columns else ["document"]
-    refuse_twice(table, keys, f"the memberships in {attribute.name} have a document")
     ranked, topics = rankings.ranked, np.arange(len(rankings.topics))
     if "topic" in table.columns:
         topics = np.flatnonzero(rankings.topics.isin(table["topic"].unique()))

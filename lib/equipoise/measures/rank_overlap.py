@@ -277,8 +277,10 @@ def crbo(
     )
     one_sided = before.index.symmetric_difference(after.index)
     if len(one_sided):
+        run, topic = one_sided[0]
         raise ValueError(
-            f"{len(one_sided)} lists are on one side only, such as run and topic {one_sided[0]}"
+            f"run {run}: must rank topic {topic} on both collections, got it on one"
+            f" ({len(one_sided)} rankings are on one side only)"
         )
     seen = judge(_originals_seen(*tables))
     lists = [side.fillna(-1).to_numpy(dtype=np.int64) for side in (before, after)]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from equipoise.arrays import Floats, Integers, ratio
+from equipoise.options import LEAST_READ
 
 _BATCH = 2**21  # numbers that resampling holds at once
 
@@ -168,7 +169,7 @@ def verdict(
     outcomes: tuple[str, str],
     unit: str = "points",
     *,
-    least_read: float = 0.9,
+    least_read: float = LEAST_READ,
 ) -> str:
     """Return the sentence on a difference: its verdict, or the required sample size.
 

@@ -79,7 +79,7 @@ def topic_by_run(
                 complaints.append(f"{run} {system} has no score for {unit} {names}")
         complaint = f"{is_missing.to_numpy().sum()} scores are missing: {'; '.join(complaints)}"
         if unpaired == "refuse":
-            remedy = f"score them, or compare without these ({unit}s that are unpaired: drop)"
+            remedy = f"score them, or leave these {unit}s out (--unpaired drop)"
             raise ValueError(f"{complaint}; {remedy}")
         wide = wide[~is_missing.any(axis=1)]
         message = f"{complaint}; compared over the {len(wide)} {unit}s that all have"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from equipoise.readers import read_json_lines
+from equipoise.errors import input_error
+from equipoise.readers import json_value, read_json_lines
 
 
 def read_objects(path: Path, text: str) -> list[Any]:
@@ -14,7 +14,7 @@ def read_objects(path: Path, text: str) -> list[Any]:
     if not text.lstrip().startswith("["):
         return [row for _, row in read_json_lines(path, text)]
     try:
-        objects: list[Any] = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: must be JSON ({error.msg})") from None
+        objects: list[Any] = json_value(text)
+    except ValueError as error:
+        raise input_error(path, "JSON", str(error)) from None
     return objects

@@ -18,6 +18,7 @@ with ``label, level, entity`` and attribute sets explains other labels.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
+from equipoise.errors import shown
 from equipoise.loaders.transcripts import run_name
 from equipoise_cli.loaders import read_objects
 
@@ -68,8 +70,8 @@ def parse_export(
     """Parse an export: by annotator, the frame of a nugget table and the turns.
 
     ``path`` is the name in messages, and the run of tasks without a run. ``key_of`` gives the keys
-    of a task with its run and its topic. The second value lists keys that no task has. Turns are
-    as `equipoise.loaders.transcripts.turn_frame` returns them.
+    of a task with its run and its topic. The second value counts tasks without a key. Turns are as
+    `equipoise.loaders.transcripts.turn_frame` returns them.
 
     Raises
     ------
@@ -79,11 +81,13 @@ def parse_export(
     """
     nuggets: dict[str, list[pd.DataFrame]] = {}
     turns: dict[str, list[pd.DataFrame]] = {}
-    missing = dict.fromkeys(key_of.values())
+    missing = Counter[str]()
+    n_tasks = 0
     for task in _tasks(text, path):
-        run = str(task.data.get(key_of["run"]) or run_name(path))
-        topic = str(task.data.get(key_of["topic"]) or task.name)
-        missing = {key: None for key in missing if key not in task.data}
+        n_tasks += 1
+        names = {column: _name_of(task, key, path) for column, key in key_of.items()}
+        missing.update(key_of[column] for column, name in names.items() if not name)
+        run, topic = names["run"] or run_name(path), names["topic"] or task.name
         for annotator, spans in task.spans.items():
             frame, boundaries = _conversation(
                 f"{path}, task {task.name}", task, spans, attributes, labels
@@ -99,7 +103,19 @@ def parse_export(
         if not frame["entity"].ne("").any():
             frame = frame.drop(columns="entity")
         result[annotator] = frame, pd.concat(turns[annotator], ignore_index=True)
-    return result, list(missing)
+    notes = [f"{count} of {n_tasks} tasks have no key {key}" for key, count in missing.items()]
+    return result, notes
+
+
+def _name_of(task: Task, key: str, path: Path) -> str:
+    """Return the run or topic that a task has under a key; empty if none."""
+    value = task.data.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, (str, int)) or isinstance(value, bool):
+        place = f"{path}, task {task.name}"
+        raise ValueError(f'{place}, key "{key}": must be a name, got {shown(value)}')
+    return str(value).strip()
 
 
 # --- formats --------------------------------------------------------------------------------------
@@ -110,13 +126,16 @@ def _tasks(text: str, path: Path) -> Iterator[Task]:
     for number, content in enumerate(read_objects(path, text), start=1):
         name = str(content.get("id", number)) if isinstance(content, dict) else str(number)
         try:
-            if "annotations" in content and isinstance(content.get("data"), dict):
-                yield _studio_task(name, content)
-            else:
-                yield _doccano_task(name, content)
+            is_studio = "annotations" in content and isinstance(content.get("data"), dict)
+            task = _studio_task(name, content) if is_studio else _doccano_task(name, content)
+            every_span = [span for spans in task.spans.values() for span in spans]
+            numbers = [number for span in every_span for number in (span.start, span.end)]
+            if not isinstance(task.text, str) or any(type(number) is not int for number in numbers):
+                raise TypeError(f"text {shown(task.text)}, positions {shown(numbers)}")
         except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
             expected = "a task of Label Studio (JSON) or doccano (JSON Lines) with spans"
             raise ValueError(f"{path}, task {name}: must be {expected} ({error!r})") from None
+        yield task
 
 
 def _studio_task(name: str, content: Mapping[str, Any]) -> Task:
@@ -153,7 +172,7 @@ def _studio_task(name: str, content: Mapping[str, Any]) -> Task:
             if isinstance(value.get("text"), str):
                 span.quote = value["text"]
             for control in _CONTROLS:
-                span.labels += value.get(control) or []
+                span.labels += map(str, value.get(control) or [])
             if isinstance(value.get("text"), list):  # a text area: the name of the entity
                 span.labels += [f"entity={text}" for text in value["text"]]
         spans[str(annotator)] = list(regions.values())
@@ -182,6 +201,9 @@ def _doccano_task(name: str, content: Mapping[str, Any]) -> Task:
 def _utterances(text: str) -> pd.DataFrame:
     """Split a text at its turn marks: turn, speaker, begin, end (characters), start (word)."""
     marks = list(_TURN.finditer(text))
+    first = text[: marks[0].start()].strip() if marks else ""
+    if first:
+        raise ValueError(f"must begin with a mark such as 'User:', got {shown(first)}")
     begins = [mark.end() for mark in marks] or [0]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     is_user = [(mark["sign"] or mark["name"]).lower() in _USERS for mark in marks] or [False]
@@ -204,7 +226,10 @@ def _conversation(
     labels: pd.DataFrame | None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the nuggets of a conversation, with positions in words, and its turns."""
-    utterances = _utterances(task.text)
+    try:
+        utterances = _utterances(task.text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
     in_order = sorted(spans, key=lambda span: span.start)
     nuggets: list[dict[str, str]] = []
     position = 0
@@ -217,7 +242,11 @@ def _conversation(
             raise ValueError(f"{place}: {quoted!r} overlaps the span before it")
         position = span.end
         inside = (utterances["begin"] <= span.start) & (span.end <= utterances["end"])
-        if not quoted.strip() or not inside.any() or utterances["speaker"][inside].item() == "user":
+        if (
+            not quoted.strip()
+            or inside.sum() != 1
+            or utterances["speaker"][inside].item() == "user"
+        ):
             raise ValueError(f"{place}: must mark words of one system turn, got {quoted!r}")
         turn = utterances[inside].iloc[0]
         before = task.text[turn["begin"] : span.start]

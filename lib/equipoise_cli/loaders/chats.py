@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from equipoise.errors import Note, listed
 from equipoise.loaders.transcripts import run_name
 from equipoise.readers import read_text
 from equipoise_cli.loaders import read_objects
@@ -22,6 +24,7 @@ def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
     the model, if the file names it, else the name of the file; the topic is the id, else a number.
     """
     conversations = {}
+    n_messages = n_unread = 0
     for number, content in enumerate(read_objects(path, read_text(path)), start=1):
         where = f"{path}, conversation {number}"
         if not isinstance(content, dict):
@@ -31,19 +34,33 @@ def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
         key = _word(content.get("model") or run_name(path)), _word(topic)
         if key in conversations:
             raise ValueError(f"{where}: conversation {key[1]} of {key[0]} must occur once")
-        conversations[key] = _rounds(where, list(_messages(where, content)))
+        messages = list(_messages(where, content))
+        read = [(speaker, text) for speaker, text in messages if speaker]
+        conversations[key] = _rounds(where, read)
+        n_messages += len(messages)
+        n_unread += len(messages) - len(read)
+        # What the user said last, without an answer.
+        n_unread += bool(read) and read[-1][0] == "user"
     if not any(conversations.values()):
         raise ValueError(f"{path}: must have at least one conversation with an answer")
-    return conversations
+    if n_unread:
+        reason = "no text of a user or an assistant, or no answer"
+        warnings.warn(f"{path}: {n_unread} of {n_messages} messages left out: {reason}", Note, 2)
+    empty = [topic for (_, topic), rounds in conversations.items() if not rounds]
+    if empty:
+        count = f"{len(empty)} of {len(conversations)} conversations"
+        warnings.warn(f"{path}: {count} have no answer: left out ({listed(empty, 3)})", Note, 2)
+    return {key: rounds for key, rounds in conversations.items() if rounds}
 
 
 def _word(value: Any) -> str:
     """Return a name as one printable word, as a transcript needs it."""
-    return re.sub(r"\s+|[^\x21-\uffff]", "_", str(value))
+    word = re.sub(r"\s+", "_", str(value))
+    return "".join(letter if letter.isprintable() else "_" for letter in word)
 
 
 def _messages(where: str, content: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return speaker and text of each message of a conversation."""
+    """Return speaker and text of each message; the speaker of one that is not read is empty."""
     for key in ("messages", "conversations", "turns"):
         if isinstance(content.get(key), list):
             messages = content[key]
@@ -56,14 +73,15 @@ def _messages(where: str, content: dict[str, Any]) -> Iterator[tuple[str, str]]:
             raise ValueError(f"{where}: a message must be an object, got {message!r:.60}")
         if "utterance" in message:
             yield "user", str(message["utterance"])
-            yield "system", str(message.get("response") or "")
+            response = str(message.get("response") or "")
+            yield "system" if response.strip() else "", response
             continue
         role = str(message.get("role") or message.get("from"))
         text = message.get("content", message.get("value"))
         if isinstance(text, list):  # parts of a message; images have no text
             text = "\n".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
-        if role in _ROLES and isinstance(text, str) and text.strip():
-            yield _ROLES[role], text
+        text = text if isinstance(text, str) else ""
+        yield _ROLES.get(role, "") if text.strip() else "", text
 
 
 def _rounds(where: str, messages: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
