@@ -69,9 +69,12 @@ def summaries(seen: Iterable[Seen]) -> list[str]:
         overall = Seen("", items, needed, found, whole)
         worst = min(places, key=lambda count: count.share)
         line = str(overall)
-        if len({(count.found, count.whole) for count in places}) == 1:
-            names = {count.place for count in places}
-            line = str(worst) + (f", in each of {len(names)} runs" if len(names) > 1 else "")
+        names = {count.place for count in places}
+        is_equal = len({(count.found, count.whole) for count in places}) == 1
+        if is_equal and len(names) == 1:
+            line = str(worst)
+        elif is_equal and all(name.startswith("run ") for name in names):
+            line = f"{worst}, in each of {len(names)} runs"
         if worst.share < overall.share:
             line += f"; least in {worst.place}, {worst.found:,} of {worst.whole:,}"
         if worst.lacking and worst.found < worst.whole:
