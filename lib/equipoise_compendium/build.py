@@ -57,6 +57,11 @@ class _Parameters:
         lines = [f"{name} = {value!r}" for name, value in parameters.items()]
         return "\n".join([f"# {comment}", *lines, ""])
 
+    @staticmethod
+    def inspect(cell: Any) -> list[Any]:
+        """Nothing: papermill would warn about names that ``Notebook.values`` has already checked."""
+        return []
+
 
 def execute(source: str, parameters: Mapping[str, Any], folder: str) -> str:
     """Run a notebook into a folder, in a separate process; return the error, if any."""
