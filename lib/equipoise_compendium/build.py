@@ -58,8 +58,8 @@ class _Parameters:
         return "\n".join([f"# {comment}", *lines, ""])
 
     @staticmethod
-    def inspect(cell: Any) -> list[Any]:
-        """Nothing: papermill would warn about names that ``Notebook.values`` has already checked."""
+    def inspect(_cell: Any) -> list[Any]:
+        """Return nothing; `Notebook.values` has already checked the names."""
         return []
 
 
