@@ -243,7 +243,7 @@ def test_jaccard_index_of_zephyr(notebook: dict[str, ByPart], behind: dict[Key, 
             shares.append((float(published[model][name]), fewest))
         variance = sum(share * (1 - share) / n for share, n in shares)
         gap, reach = shares[0][0] - shares[1][0], 1.96 * math.sqrt(variance)
-        part = notebook["thesis/3.7-zephyr"]["indices of Table 3.7"][f"{name}, index"]
+        part = notebook["thesis/3.7-zephyr"]["indices of Table 3.7"][f"{name}, Zephyr and MistralIF"]
         alike(part, gap, (gap - reach, gap + reach))
 
 
