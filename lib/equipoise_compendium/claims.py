@@ -27,6 +27,7 @@ from equipoise_compendium.terms import (
     NAMED_SYSTEMS,
     QUANTIFIERS,
     REPLICATED,
+    SOURCES,
     VERDICTS,
 )
 
@@ -55,10 +56,12 @@ STATED = [
 maximum, an absolute value or a best choice. ``control`` is the claim that a collection must support
 before it votes. ``reason`` states why a claim cannot be tested.
 """
-COLLECTION = ["collection", "basis", "data", "reason"]
-"""Columns of ``collections.csv``; ``reason`` states why other data may judge a claim."""
-SOURCES = ("text", "rounding", "own")
-"""Source of a bound: the sentence, half a unit of the last published digit, or our choice."""
+COLLECTION = ["collection", "basis", "data", "reason", "counted"]
+"""Columns of ``collections.csv``.
+
+``reason`` states why other data may judge a claim. ``counted`` is the unit of ``n``; where a claim
+has another unit, it follows: ``topics; names-listed: conversations``.
+"""
 COLUMNS = [
     "paper",
     *STATED[:-3],
@@ -69,10 +72,12 @@ COLUMNS = [
     "basis",
     "part",
     "parts",
+    "met",
     "estimate",
     "low",
     "high",
     "n",
+    "counted",
     "published",
     "p_value",
     "p_holm",
@@ -81,7 +86,10 @@ COLUMNS = [
     "notebook",
     "reason",
 ]
-"""Columns of ``reports/claims.csv``: one row per claim and collection."""
+"""Columns of ``reports/claims.csv``: one row per claim and collection.
+
+``parts`` are the parts with evidence, of which ``met`` have an estimate that meets the criterion.
+"""
 ERROR = 0.05
 """Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
 _95 = stats.norm.ppf(0.975)
@@ -268,6 +276,12 @@ def names_in(cell: object) -> list[str]:
     return [name for name in names if name not in ("", "none")]
 
 
+def unit_of(counted: str, claim: str) -> str:
+    """Return the unit of ``n`` of a claim; ``counted`` is the cell of ``collections.csv``."""
+    unit, *others = names_in(counted) or [""]
+    return dict(other.split(": ", 1) for other in others).get(claim, unit)
+
+
 def _one_of(place: str, value: object, known: Any) -> None:
     if value not in known:
         raise ValueError(f"{place} must be one of {', '.join(known)}, got {value!r}")
@@ -318,7 +332,7 @@ def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
     for collection, entries in record["evidence"].items():
         parts = [dict(entry) for entry in entries]
         row = {**common, "collection": collection, "basis": known.loc[collection, "basis"]}
-        row |= {"parts": len(parts)}
+        row |= {"parts": len(parts), "counted": unit_of(known.loc[collection, "counted"], row["claim"])}
         if any(part["estimate"] is None for part in parts):
             missing = next(part for part in parts if part["estimate"] is None)
             rows.append({**row, **missing})
@@ -326,6 +340,7 @@ def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         for part in parts:
             numbers = {key: value for key, value in part.items() if key != "part"}
             part["support"], part["against"] = criterion.tails(Evidence(**numbers))
+        row["met"] = sum(part["estimate"] in criterion for part in parts)
         needed = {"exists": 1, "most": len(parts) // 2 + 1}.get(claim["quantifier"], len(parts))
         for_it, against_it = partial_conjunction(
             [part["support"] for part in parts], [part["against"] for part in parts], needed
@@ -387,7 +402,7 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
             table.loc[index, "n_needed"] = units_needed(row)
     text = table.columns.difference(_NUMBERS)
     table[text] = table[text].fillna("")
-    table = table.astype({"n": "Int64", "n_needed": "Int64", "parts": "Int64"})
+    table = table.astype({"n": "Int64", "n_needed": "Int64", "parts": "Int64", "met": "Int64"})
     return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
 
 
@@ -430,7 +445,7 @@ def units_needed(row: Mapping[str, Any], power: float = 0.8) -> int | None:
     return math.ceil(row["n"] * ((_95 + stats.norm.ppf(power)) * standard_error / gap) ** 2)
 
 
-_NUMBERS = ["parts", "estimate", "low", "high", "n", "published", "p_value", "p_holm", "n_needed"]
+_NUMBERS = ["parts", "met", "estimate", "low", "high", "n", "published", "p_value", "p_holm", "n_needed"]
 
 
 # --- all claims -----------------------------------------------------------------------------------

@@ -91,10 +91,13 @@ def statuses(table: pd.DataFrame) -> list[tuple[str, int, str]]:
 
 
 def tally(counted: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Count claims by kind and basis, with one number per verdict and no empty rows."""
+    """Count claims by kind and basis, with one number per verdict and no empty rows.
+
+    A positive control has no verdict: it passes or fails on each collection.
+    """
     total = counted[counted["paper"] == "all"].set_index(["kind", "basis", "verdict"])["claims"]
     rows = []
-    for kind in KINDS:
+    for kind in [kind for kind in KINDS if kind != "positive control"]:
         for basis in [*BASES, "none"]:
             numbers = [int(total[kind, basis, verdict]) for verdict in VERDICTS]
             if sum(numbers):

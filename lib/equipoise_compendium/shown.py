@@ -22,7 +22,7 @@ from equipoise_compendium.printed import (
     as_number,
     raw,
 )
-from equipoise_compendium.terms import QUANTIFIERS, css_name
+from equipoise_compendium.terms import QUANTIFIERS, SOURCES, css_name
 from equipoise_compendium.words import number, plain
 
 MARKS = " better than"
@@ -353,8 +353,24 @@ _VERDICT_GROUNDS = {
     "evidence": "#e6e6e6",
     "positive control": "#e6e6e6",
 }
-CLAIM_COLUMNS = ["Collection", "Basis", "Estimate", "95% CI", "n", "Published", "p", "Result"]
-"""Header of the evidence on a claim; p is corrected by Holm's method once all reports are built."""
+CLAIM_COLUMNS = [
+    "Data",
+    "Basis",
+    "Parts that meet it",
+    "Decisive part",
+    "Estimate",
+    "95% CI",
+    "n",
+    "Published",
+    "p (Holm)",
+    "Result",
+]
+"""Header of the evidence on a claim, once all reports are built; before, p is not corrected."""
+_CONTROL_RESULTS = {
+    "supports": "passed",
+    "imprecise": "failed (imprecise)",
+    "contradicts": "failed",
+}
 
 
 def verdict_label(verdict: str) -> str:
@@ -377,27 +393,41 @@ def _decimals_of(row: Mapping[str, Any]) -> int:
     return min(max(1 - math.floor(math.log10(width)), 0), 8)
 
 
+def _p_value(row: Mapping[str, Any]) -> str:
+    """Write the p-value after Holm's correction, or before it where there is no other."""
+    p_value = row.get("p_holm")
+    if p_value is None:
+        p_value = row.get("p_value")
+    if p_value is None:
+        return ""
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
 def claim_cells(row: Mapping[str, Any]) -> list[str]:
     """Write the evidence on a claim from one collection, in the columns `CLAIM_COLUMNS`."""
-    collection, basis = str(row["collection"]), str(row["basis"])
-    parts = row["parts"] or 0
-    if row["part"]:
-        collection += f" ({row['part']}; {parts} parts)" if parts > 1 else f" ({row['part']})"
+    first = [str(row["collection"]), str(row["basis"])]
     if row["estimate"] is None:
-        return [collection, basis, "", "", "", "", "", f"not testable: {row['reason']}"]
+        return [*first, "", str(row["part"]), "", "", "", "", "", f"not testable: {row['reason']}"]
     decimals = _decimals_of(row)
-    estimate, interval, published, p = number(row["estimate"], decimals), "", "", ""
+    interval, published = "", ""
     if row["low"] is not None:
         interval = f"[{number(row['low'], decimals)}, {number(row['high'], decimals)}]"
     if row["published"] is not None:
         published = number(row["published"], decimals)
-    p_value = row.get("p_holm")
-    if p_value is None:
-        p_value = row.get("p_value")
-    if p_value is not None:
-        p = "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-    n = "" if row["n"] is None else f"{row['n']:,.0f}"
-    return [collection, basis, estimate, interval, n, published, p, row.get("result") or ""]
+    result = row.get("result") or ""
+    if row["kind"] == "positive control":
+        result = _CONTROL_RESULTS.get(result, result)
+    return [
+        *first,
+        f"{row['met']:.0f} of {row['parts']:.0f}",
+        str(row["part"]),
+        number(row["estimate"], decimals),
+        interval,
+        "" if row["n"] is None else f"{row['n']:,.0f} {row['counted']}".strip(),
+        published,
+        _p_value(row),
+        result,
+    ]
 
 
 def claim_table(
@@ -406,7 +436,10 @@ def claim_table(
     """Return header and lines of the evidence on a claim, without columns that are empty."""
     lines = [claim_cells(row) for row in rows]
     used = [at for at in range(len(CLAIM_COLUMNS)) if any(line[at] for line in lines)]
-    return [CLAIM_COLUMNS[at] for at in used], [[line[at] for at in used] for line in lines]
+    header = [CLAIM_COLUMNS[at] for at in used]
+    if not any("p_holm" in row for row in rows):
+        header = [name.removesuffix(" (Holm)") for name in header]
+    return header, [[line[at] for at in used] for line in lines]
 
 
 def claim_label(claim: Mapping[str, Any]) -> str:
@@ -416,16 +449,24 @@ def claim_label(claim: Mapping[str, Any]) -> str:
     return claim.get("verdict") or "evidence"
 
 
+def claim_anchor(claim: Mapping[str, Any]) -> str:
+    """Return the anchor of a claim, on the page of its notebook and among all claims."""
+    return f"claim-{claim['paper']}-{claim['claim']}"
+
+
 def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the protocol of a claim as terms and their values."""
     unit = "" if claim["unit"] == "1" else f" ({claim['unit']})"
     quantifier = f"{claim['quantifier']} ({QUANTIFIERS[claim['quantifier']]})"
-    criterion = f"{claim['criterion'].replace('-', '−')} (bound: {claim['bound_source']})"
+    criterion = claim["criterion"].replace("-", "−")
+    if criterion:
+        criterion += f" ({SOURCES[claim['bound_source']]})"
     details = [
+        ("Claim", f"{claim['paper']}/{claim['claim']}"),
         ("Quotation", _quoted(claim)),
         ("Measure", claim["measure"] + unit),
         ("Quantifier", quantifier),
-        ("Supported if", criterion),
+        ("Criterion", criterion),
         ("Null distribution", claim["null"]),
         ("Positive control", "" if claim["control"] == "none" else claim["control"]),
     ]
@@ -433,7 +474,8 @@ def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
     judged = [row for row in rows if row["estimate"] is not None]
     reasons = {row["reason"]: None for row in judged if row["reason"]}
     details.append(("No interval", "; ".join(reasons)))
-    details.append(("Why inconclusive", claim.get("verdict_reason") or ""))
+    if claim["kind"] != "positive control":
+        details.append(("Why inconclusive", claim.get("verdict_reason") or ""))
     needed = [f"{row['n_needed']:,.0f}" for row in rows if row.get("n_needed")]
     details.append(("Required sample size (80% power)", "; ".join(needed)))
     return [(term, text) for term, text in details if text]
@@ -448,11 +490,12 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     statement, verdict = str(claim["statement"]), claim_label(claim)
     header, lines = claim_table(claim["evidence"])
     details = claim_details(claim)
+    anchor = claim_anchor(claim)
     listed = "".join(
         f"<dt>{html.escape(term)}</dt><dd>{html.escape(text)}</dd>" for term, text in details
     )
     page = (
-        f'<div class="claim {css_name(verdict)}">'
+        f'<div class="claim {css_name(verdict)}" id="{html.escape(anchor)}">'
         f"<p>{verdict_label(verdict)} <b>{html.escape(statement)}</b></p>"
         f'<div style="overflow-x: auto">{html_table("", header, lines)}</div>'
         f"<details><summary>Quotation and criterion</summary><dl>{listed}</dl></details></div>"

@@ -38,6 +38,11 @@ ABOUT = {
     NAMED_SYSTEMS: "the systems, models or people that the paper names; no other data can judge it",
     "the method": "a measure, a procedure or a kind of system; other data can judge it",
 }
+SOURCES = {
+    "text": "bound from the text",
+    "rounding": "half a unit of the last published digit",
+    "own": "our own bound",
+}
 QUANTIFIERS = {
     "each": "every part must meet the criterion",
     "all": "every part must meet the criterion",
@@ -60,6 +65,7 @@ TERMS = {
     "Kind of claim": KINDS,
     "Basis of a verdict": BASES,
     "Subject of a finding": ABOUT,
+    "Source of a bound": SOURCES,
     "Quantifier of a claim": QUANTIFIERS,
     "Statistics": STATISTICS,
 }

@@ -168,9 +168,9 @@ CONTROL = CLAIM | {
     "control": "none",
 }
 COLLECTIONS = [
-    {"collection": "paper", "basis": "recomputed", "data": "d", "reason": ""},
-    {"collection": "here", "basis": "replicated on other data", "data": "d", "reason": "r"},
-    {"collection": "there", "basis": "replicated on other data", "data": "d", "reason": "r"},
+    {"collection": "paper", "basis": "recomputed", "data": "d", "reason": "", "counted": ""},
+    {"collection": "here", "basis": "replicated on other data", "data": "d", "reason": "r", "counted": "queries; y: topics"},
+    {"collection": "there", "basis": "replicated on other data", "data": "d", "reason": "r", "counted": "queries; y: topics"},
 ]
 
 

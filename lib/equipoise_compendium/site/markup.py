@@ -277,8 +277,8 @@ def _output(report: Path, output: Any, moves: Mapping[str, str]) -> str:
     if "text/html" in output.data:
         # What a notebook folds is open here; a claim is one line, which opens.
         page = re.sub("^<details>", "<details open>", clean(output.data["text/html"]))
-        claim = r'<div class="(claim [\w-]+)"><p>(.*?)</p>(.*?</details>)</div>'
-        folded = r'<details class="\1"><summary>\2</summary>\3</details>'
+        claim = r'<div (class="claim [\w-]+"(?: id="[^"]*")?)><p>(.*?)</p>(.*?</details>)</div>'
+        folded = r'<details \1><summary>\2</summary>\3</details>'
         page = re.sub(claim, folded, page, flags=re.DOTALL)
         return framed(_boxes(report, page))
     if "text/markdown" in output.data:

@@ -160,6 +160,7 @@ class _Site:
             "notebooks": notebooks,
             "notebook_titles": [(name, each.title) for name, each in notebooks.items()],
             "has_findings": bool(_findings()),
+            "has_protocol": bool(_rule()),
             "verdicts": verdicts,
         }
 
@@ -192,6 +193,21 @@ def _findings() -> str:
     path = project.root() / "reports" / "findings.md"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return text.replace("](site/", "](") if "\n## " in text else ""
+
+
+def _rule() -> str:
+    """Read the rule of the protocol as Markdown, without its dated entries; empty without any."""
+    path = project.root() / "data" / "published" / "protocol.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return re.split(r"^## \d{4}-", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the collections that judge claims, by paper."""
+    by_paper = {}
+    for paper in sorted({claim["paper"] for claim in judged}):
+        by_paper[paper] = claims.collections(paper).reset_index().to_dict("records")
+    return by_paper
 
 
 def _differing(
@@ -264,11 +280,15 @@ def pages() -> dict[str, bytes]:
     cells = _differing(manifests, ledger)
     site.add("artefacts", "artefacts", "Tables and figures", papers=papers)
     site.add("differing", "differing", "Cells that differ", cells=cells)
+    if rule := _rule():
+        site.add("document", "protocol", "Protocol", body=_document(rule))
     site.add(
         "claims",
         "claims",
         "Claims",
         claims=judged,
+        collections=_collections(judged),
+        names_in=claims.names_in,
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
         label=shown.claim_label,
         table=shown.claim_table,

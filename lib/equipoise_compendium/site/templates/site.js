@@ -3,17 +3,27 @@
 (() => {
   const box = document.getElementById("q"), told = document.getElementById("told");
   const list = document.querySelector("[data-entries]");
+  // Case, accents, ligatures and the forms of quotation marks and dashes do not matter.
+  const simple = (text) => text.normalize("NFKD").toLowerCase().replace(/[\u0300-\u036f\u00ad]/g, "")
+    .replace(/[\u2018\u2019\u201b\u2032`\u00b4]/g, "'").replace(/[\u201c-\u201f\u2033]/g, '"')
+    .replace(/[\u2010-\u2015\u2212]/g, "-").replace(/\s+/g, " ");
+  const wordsOf = (text) => simple(text).split(" ").map((word) => word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}%]+$/gu, "")).filter(Boolean);
   if (box && list) {
     const entries = [...list.querySelectorAll(list.dataset.entries)].map((item) => ({
-      item, name: (item.querySelector("a, summary, h3") || item).textContent.toLowerCase(),
-      text: `${item.textContent} ${item.dataset.words || ""}`.toLowerCase(),
+      item, name: simple((item.querySelector("a, summary, h3") || item).textContent),
+      text: simple(`${item.textContent} ${item.dataset.words || ""}`), found: 0,
     }));
     const show = () => {
-      const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const hits = entries.filter(({ text }) => words.every((word) => text.includes(word)));
+      const words = wordsOf(box.value);
+      for (const entry of entries) entry.found = words.filter((word) => entry.text.includes(word)).length;
+      // Without an entry that has every word, those with most of a sentence are shown.
+      const most = entries.reduce((found, entry) => Math.max(found, entry.found), 0);
+      const needed = words.length < 6 || most < 0.75 * words.length ? words.length : most;
+      const hits = entries.filter(({ found }) => found >= needed);
       for (const { item } of entries) item.hidden = true;
       for (const { item } of hits) item.hidden = false;
-      told.textContent = `${hits.length} of ${entries.length}`;
+      told.textContent = `${hits.length} of ${entries.length}${needed < words.length ? `, with ${needed} of ${words.length} words` : ""}`;
+      if (words.length && hits.length < 4) for (const { item } of hits) if ("open" in item) item.open = true;
       if (!("ranked" in list.dataset)) return;
       // Entries with the words in their name come first, short names before long ones.
       const inName = ({ name }) => words.filter((word) => name.includes(word)).length;
