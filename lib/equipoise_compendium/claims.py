@@ -332,7 +332,10 @@ def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
     for collection, entries in record["evidence"].items():
         parts = [dict(entry) for entry in entries]
         row = {**common, "collection": collection, "basis": known.loc[collection, "basis"]}
-        row |= {"parts": len(parts), "counted": unit_of(known.loc[collection, "counted"], row["claim"])}
+        row |= {
+            "parts": len(parts),
+            "counted": unit_of(known.loc[collection, "counted"], row["claim"]),
+        }
         if any(part["estimate"] is None for part in parts):
             missing = next(part for part in parts if part["estimate"] is None)
             rows.append({**row, **missing})
@@ -445,7 +448,18 @@ def units_needed(row: Mapping[str, Any], power: float = 0.8) -> int | None:
     return math.ceil(row["n"] * ((_95 + stats.norm.ppf(power)) * standard_error / gap) ** 2)
 
 
-_NUMBERS = ["parts", "met", "estimate", "low", "high", "n", "published", "p_value", "p_holm", "n_needed"]
+_NUMBERS = [
+    "parts",
+    "met",
+    "estimate",
+    "low",
+    "high",
+    "n",
+    "published",
+    "p_value",
+    "p_holm",
+    "n_needed",
+]
 
 
 # --- all claims -----------------------------------------------------------------------------------

@@ -169,8 +169,20 @@ CONTROL = CLAIM | {
 }
 COLLECTIONS = [
     {"collection": "paper", "basis": "recomputed", "data": "d", "reason": "", "counted": ""},
-    {"collection": "here", "basis": "replicated on other data", "data": "d", "reason": "r", "counted": "queries; y: topics"},
-    {"collection": "there", "basis": "replicated on other data", "data": "d", "reason": "r", "counted": "queries; y: topics"},
+    {
+        "collection": "here",
+        "basis": "replicated on other data",
+        "data": "d",
+        "reason": "r",
+        "counted": "queries; y: topics",
+    },
+    {
+        "collection": "there",
+        "basis": "replicated on other data",
+        "data": "d",
+        "reason": "r",
+        "counted": "queries; y: topics",
+    },
 ]
 
 

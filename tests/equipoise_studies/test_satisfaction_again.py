@@ -216,6 +216,8 @@ def test_models_on_main_and_cf(notebook: dict[str, ByPart], behind: dict[Key, Co
                     gain = {key: scores(cf[0])[key] - scores(main[0])[key] for key in ("Acc", "R")}
                     result["3.6-within-ten", f"{name}, {model}"] = gain["Acc"]
                     result["3.6-macro-recall", f"{name}, {model}"] = gain["R"]
+            lead = accuracy["MistralIF"] - accuracy["Zephyr"]
+            result["3.6-zephyr", f"{name}, Zephyr and MistralIF"] = lead
             for prompted in ("Zephyr", "MistralIF"):
                 for tuned in ("BERT", "ASAP"):
                     pair = f"{name}, {prompted} and {tuned}"
@@ -243,7 +245,9 @@ def test_jaccard_index_of_zephyr(notebook: dict[str, ByPart], behind: dict[Key, 
             shares.append((float(published[model][name]), fewest))
         variance = sum(share * (1 - share) / n for share, n in shares)
         gap, reach = shares[0][0] - shares[1][0], 1.96 * math.sqrt(variance)
-        part = notebook["thesis/3.7-zephyr"]["indices of Table 3.7"][f"{name}, Zephyr and MistralIF"]
+        part = notebook["thesis/3.7-zephyr"]["indices of Table 3.7"][
+            f"{name}, Zephyr and MistralIF"
+        ]
         alike(part, gap, (gap - reach, gap + reach))
 
 

@@ -278,7 +278,7 @@ def _output(report: Path, output: Any, moves: Mapping[str, str]) -> str:
         # What a notebook folds is open here; a claim is one line, which opens.
         page = re.sub("^<details>", "<details open>", clean(output.data["text/html"]))
         claim = r'<div (class="claim [\w-]+"(?: id="[^"]*")?)><p>(.*?)</p>(.*?</details>)</div>'
-        folded = r'<details \1><summary>\2</summary>\3</details>'
+        folded = r"<details \1><summary>\2</summary>\3</details>"
         page = re.sub(claim, folded, page, flags=re.DOTALL)
         return framed(_boxes(report, page))
     if "text/markdown" in output.data:
