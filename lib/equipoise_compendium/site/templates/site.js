@@ -16,10 +16,12 @@
     const show = () => {
       const words = wordsOf(box.value);
       for (const entry of entries) entry.found = words.filter((word) => entry.text.includes(word)).length;
-      // Without an entry that has every word, those with most of a sentence are shown.
+      // A sentence shows the entries that quote it. Without an entry that has every word, those with most of them are shown.
       const most = entries.reduce((found, entry) => Math.max(found, entry.found), 0);
       const needed = words.length < 6 || most < 0.75 * words.length ? words.length : most;
-      const hits = entries.filter(({ found }) => found >= needed);
+      const sentence = simple(box.value).replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}%]+$/gu, "");
+      const quoting = words.length > 3 ? entries.filter(({ text }) => text.includes(sentence)) : [];
+      const hits = quoting.length ? quoting : entries.filter(({ found }) => found >= needed);
       for (const { item } of entries) item.hidden = true;
       for (const { item } of hits) item.hidden = false;
       told.textContent = `${hits.length} of ${entries.length}${needed < words.length ? `, with ${needed} of ${words.length} words` : ""}`;
