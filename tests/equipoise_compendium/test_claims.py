@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 from scipy import stats
 
 from equipoise.statistics import resampled
-from equipoise_compendium import claims, project
+from equipoise_compendium import claims, ledger, project
 from equipoise_compendium.claims import Criterion, Evidence, minus_chance, partial_conjunction
+from equipoise_compendium.shown import claim_label, claim_table
 from equipoise_compendium.terms import KINDS, QUANTIFIERS
 
 PAPERS = ["gfrc", "gfrc2", "permutations", "thesis"]
@@ -443,3 +445,46 @@ def test_claims_are_counted_as_the_rows_say() -> None:
     counted = table[table["paper"] == "all"].groupby(["kind", "verdict"])["claims"].sum()
     expected = ROWS.drop_duplicates(["paper", "claim"]).groupby(["kind", "verdict"]).size()
     assert counted[counted > 0].to_dict() == expected.to_dict()
+
+
+def test_parts_that_meet_the_criterion_are_counted() -> None:
+    """By plain code from the manifests, and every number of units has its unit."""
+    signs = {"> ": float.__gt__, ">=": float.__ge__, "< ": float.__lt__, "<=": float.__le__}
+    met = {}
+    for path in (project.root() / "reports").glob("*/manifest.json"):
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        for record in [*manifest["artefacts"], *manifest["beyond"]]:
+            for claim in record["claims"]:
+                for collection, parts in claim["evidence"].items():
+                    key = (record["artefact"].partition("/")[0], claim["name"], collection)
+                    met[key] = [part["estimate"] for part in parts]
+    seen = 0
+    for row in ROWS[ROWS["met"] != ""].to_dict("records"):
+        values = met[row["paper"], row["claim"], row["collection"]]
+        criterion = row["criterion"]
+        if criterion.startswith("in "):
+            low, high = map(float, criterion[4:-1].split(", "))
+            count = sum(low <= value <= high for value in values)
+        else:
+            bound = float(criterion[2:])
+            count = sum(signs[criterion[:2]](float(value), bound) for value in values)
+        assert (int(row["met"]), int(row["parts"])) == (count, len(values)), row["claim"]
+        seen += 1
+    assert seen > 200
+    assert ROWS.loc[(ROWS["n"] != "") & (ROWS["counted"] == ""), "claim"].tolist() == []
+
+
+def test_the_unit_of_n_depends_on_collection_and_claim() -> None:
+    assert claims.unit_of("topics; a: trials; b: models", "x") == "topics"
+    assert claims.unit_of("topics; a: trials; b: models", "b") == "models"
+    assert claims.unit_of("", "x") == ""
+
+
+def test_a_control_passes_or_fails_and_has_no_verdict(protocol: Any) -> None:
+    protocol(CLAIM, CONTROL)
+    evidence = {"here": interval(1, 2), "there": interval(-2, -1)}
+    control = judged(("x", evidence), ("c", evidence))["c"]
+    assert claim_label(control) == "positive control"
+    _, lines = claim_table(control["evidence"])
+    assert [line[-1] for line in lines] == ["passed", "failed"]
+    assert not any(kind == "positive control" for kind, *_ in ledger.tally(claims.counts(ROWS)))

@@ -20,7 +20,7 @@ import pytest
 from chromium import PROGRAM, Browser, Page
 from crawl import broken_links, pages
 from equipoise import catalogue
-from equipoise_compendium import build, plots, project, shown
+from equipoise_compendium import build, claims, plots, project, shown, terms
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
 from equipoise_compendium.site import markup, picture
@@ -459,6 +459,71 @@ def test_claims_are_filtered_without_a_script_and_by_words(browser: Browser) -> 
     page = browser.open(f"{(SITE / 'claims.html').as_uri()}#{anchor}")
     assert page.run("document.querySelector(':target').open")
     page.close()
+
+
+QUOTED = (
+    "gfrc/bing-outperforms",
+    "gfrc2/copwa-outperforms",
+    "permutations/2-first-utterance",
+    "permutations/5-permutation",
+    "thesis/2.3-significant",
+    "thesis/2.4-oracle",
+    "thesis/3.7-zephyr",
+    "thesis/4.1-fairer",
+    "thesis/4.2-cutoff",
+    "thesis/5.3-human",
+    "thesis/5.3-3-to-18",
+)
+HEADS = {"Data", "Basis", "Parts that meet it", "Estimate", "Result"}
+
+
+@in_a_browser
+def test_one_search_leads_from_a_sentence_to_criterion_data_and_number(browser: Browser) -> None:
+    """As copied from a paper: other case, ligatures, quotation marks and dashes, and a reference."""
+    judged = {f"{each['paper']}/{each['claim']}": each for each in claims.read()}
+    page = browser.open((SITE / "claims.html").as_uri())
+    for name in QUOTED:
+        claim = judged[name]
+        copied = claim["quote"].upper().replace("FI", "\ufb01").replace("-", "\u2010")
+        copied = copied.replace("'", "\u2019") + " [146]"
+        page.run("document.querySelectorAll('details.claim').forEach(each => each.open = false)")
+        page.run("document.querySelector('#q').value = ''")
+        page.run("document.querySelector('#q').focus()")
+        page.write(copied)
+        anchor = f"document.getElementById('claim-{name.replace('/', '-')}')"
+        assert page.run(f"{anchor}.offsetParent !== null && {anchor}.open"), name
+        shown_text = page.run(f"{anchor}.innerText")
+        assert name in shown_text
+        assert claim["quote"] in shown_text
+        assert claim["criterion"].replace("-", "−") in shown_text
+        assert terms.SOURCES[claim["bound_source"]] in shown_text
+        heads = page.run(f"[...{anchor}.querySelectorAll('th')].map(each => each.textContent)")
+        assert set(heads) >= HEADS
+        rows = page.run(
+            f"[...{anchor}.querySelectorAll('tbody tr')].map(row => "
+            "[...row.cells].map(cell => cell.textContent))"
+        )
+        for row, cells in zip(claim["evidence"], rows, strict=True):
+            assert cells[0] == row["collection"]
+            if row["estimate"] is not None:
+                assert (
+                    cells[heads.index("Parts that meet it")]
+                    == f"{row['met']:.0f} of {row['parts']:.0f}"
+                )
+                if row["n"] is not None:
+                    assert cells[heads.index("n")] == f"{row['n']:,.0f} {row['counted']}"
+    page.close()
+
+
+def test_the_protocol_is_a_page_without_its_changes() -> None:
+    text = (SITE / "protocol.html").read_text(encoding="utf-8")
+    protocol = (project.root() / "data/published/protocol.md").read_text(encoding="utf-8")
+    rule, _, changes = protocol.partition("\n## 20")
+    for term in re.findall(r"^\*\*(.+?)\*\*", rule, re.MULTILINE):
+        assert f"<strong>{term}</strong>" in text
+    assert changes
+    assert changes.partition("\n")[0] not in text
+    assert 'href="protocol.html"' in (SITE / "claims.html").read_text(encoding="utf-8")
 
 
 @in_a_browser
