@@ -479,7 +479,7 @@ HEADS = {"Data", "Basis", "Parts that meet it", "Estimate", "Result"}
 
 @in_a_browser
 def test_one_search_leads_from_a_sentence_to_criterion_data_and_number(browser: Browser) -> None:
-    """As copied from a paper: other case, ligatures, quotation marks and dashes, and a reference."""
+    """As copied: other case, ligatures, quotation marks and dashes, and a reference."""
     judged = {f"{each['paper']}/{each['claim']}": each for each in claims.read()}
     page = browser.open((SITE / "claims.html").as_uri())
     for name in QUOTED:

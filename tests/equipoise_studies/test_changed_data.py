@@ -1,4 +1,4 @@
-"""Verdicts follow the data: with other data, notebooks give other verdicts on each kind of claim."""
+"""With other data, notebooks give other results on each kind of claim."""
 
 from __future__ import annotations
 

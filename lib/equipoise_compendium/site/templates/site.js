@@ -3,10 +3,10 @@
 (() => {
   const box = document.getElementById("q"), told = document.getElementById("told");
   const list = document.querySelector("[data-entries]");
-  // Case, accents, ligatures and the forms of quotation marks and dashes do not matter.
+  // Case, accents, ligatures, references and the forms of quotation marks and dashes do not matter.
   const simple = (text) => text.normalize("NFKD").toLowerCase().replace(/[\u0300-\u036f\u00ad]/g, "")
     .replace(/[\u2018\u2019\u201b\u2032`\u00b4]/g, "'").replace(/[\u201c-\u201f\u2033]/g, '"')
-    .replace(/[\u2010-\u2015\u2212]/g, "-").replace(/\s+/g, " ");
+    .replace(/[\u2010-\u2015\u2212]/g, "-").replace(/\[[\d, ]+\]/g, " ").replace(/\s+/g, " ");
   const wordsOf = (text) => simple(text).split(" ").map((word) => word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}%]+$/gu, "")).filter(Boolean);
   if (box && list) {
     const entries = [...list.querySelectorAll(list.dataset.entries)].map((item) => ({
@@ -19,7 +19,7 @@
       // A sentence shows the entries that quote it. Without an entry that has every word, those with most of them are shown.
       const most = entries.reduce((found, entry) => Math.max(found, entry.found), 0);
       const needed = words.length < 6 || most < 0.75 * words.length ? words.length : most;
-      const sentence = simple(box.value).replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}%]+$/gu, "");
+      const sentence = simple(box.value).trim().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}%]+$/gu, "");
       const quoting = words.length > 3 ? entries.filter(({ text }) => text.includes(sentence)) : [];
       const hits = quoting.length ? quoting : entries.filter(({ found }) => found >= needed);
       for (const { item } of entries) item.hidden = true;
