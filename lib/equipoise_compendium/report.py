@@ -244,11 +244,11 @@ class Report:
         """Display prose with computed values as plain text; a variant displays one line."""
         return Shown.paragraph(DEFAULTS_ONLY if self.is_variant else " ".join(sentences))
 
-    def answer(self, *sentences: str, table: pd.DataFrame | None = None) -> None:
+    def answer(self, *sentences: str) -> None:
         """Display the answer to the notebook's question at its top.
 
-        Call it there without arguments, and at the end with the sentences and a table, whose
-        numbers are shown at three decimals.
+        Call it at the end with the sentences. A notebook without a key figure calls it at the top,
+        too, without arguments; the others call `top_of_page` there.
         """
         from IPython.display import DisplayHandle
 
@@ -256,7 +256,7 @@ class Report:
         # IPython has no types.
         handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]
         if sentences:
-            handle.update(show_answer(self._answer, table))
+            handle.update(show_answer(self._answer))
         else:
             handle.display(show_answer(["It is computed below."]))
 

@@ -163,6 +163,22 @@ def show_figure(name: str, caption: str, png: bytes, alt: str) -> ShownFigure:
     return ShownFigure(formats, {"image/png": sizes, "equipoise": {"figure": name}})
 
 
+def top_of_page() -> tuple[KeyFigure, Any]:
+    """Display placeholders for answer, key figure and table; return figure and table.
+
+    The notebook computes them below: it calls ``Report.answer`` with the sentences, ``show`` of the
+    figure, and ``update`` of the table.
+    """
+    import IPython.display
+
+    handle: Any = IPython.display.DisplayHandle  # IPython has no types
+    handle("answer").display(show_answer(["It is computed below."]))
+    figure = KeyFigure()
+    table = handle("table of the answer")
+    table.display({"text/plain": "The table is computed below."}, raw=True)
+    return figure, table
+
+
 class KeyFigure:
     """A placeholder at the top of a notebook for the figure of its answer, drawn later."""
 
@@ -532,16 +548,12 @@ def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
     return Shown.text("\n".join(texts), markdown.strip(), page)
 
 
-def show_answer(sentences: Sequence[str], table: pd.DataFrame | None = None) -> Shown:
+def show_answer(sentences: Sequence[str]) -> Shown:
     """Display the answer of a notebook; with three or more sentences, as a list after the first."""
     listed = list(sentences[1:]) if len(sentences) > 2 else []
     text = sentences[0] if listed else " ".join(sentences)
     page = f"<p><b>Answer.</b> {html.escape(text)}</p>{html_list(listed)}"
     markdown = f"**Answer.** {markdown_cell(text)}\n\n{markdown_list(listed)}"
-    if table is not None:
-        header, rows = _rows(table, digits=3)
-        page += f'<div style="overflow-x: auto">{html_table("", header, rows)}</div>'
-        markdown += f"\n{markdown_table(header, rows)}"
     return Shown.text(
         f"Answer. {' '.join(sentences)}", markdown, f'<div class="answer">{page}</div>'
     )

@@ -404,13 +404,5 @@ def test_an_answer_of_three_sentences_is_one_and_a_list() -> None:
     assert long["text/plain"] == "Answer. It holds. Here <i>. There *."
 
 
-def test_a_table_is_next_to_the_answer() -> None:
-    table = pd.DataFrame({"<run>": ["a"], "MAP": [-0.12345]})
-    formats = show_answer(["It holds."], table).formats
-    assert '<th scope="col">&lt;run&gt;</th>' in formats["text/html"]
-    assert '<td class="number">−0.123</td>' in formats["text/html"]
-    assert "| a | −0.123 |" in formats["text/markdown"]
-
-
 def test_an_interval_has_minus_signs_and_the_decimals_of_its_estimate() -> None:
     assert interval(-0.0104, -0.02, 0.0001, 3) == "−0.010 [−0.020, 0.000]"

@@ -136,7 +136,7 @@ def test_a_strip_is_linear_near_zero_and_ends_at_its_limits() -> None:
 def test_the_key_figure_is_at_the_top_of_its_notebook() -> None:
     seen = 0
     for path in sorted((project.root() / "notebooks").glob("*.ipynb")):
-        if "KeyFigure()" not in path.read_text(encoding="utf-8"):
+        if "top_of_page()" not in path.read_text(encoding="utf-8"):
             continue
         executed = project.root() / "reports" / path.stem / path.name
         cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
