@@ -80,9 +80,10 @@ _FAIL_IF = click.option(
     multiple=True,
     metavar="'MEASURE>NUMBER'",
     help=(
-        f"End with status {FAILED} if the whole interval of a mean lies beyond the number (0.05, "
-        "5%, 5 points), or without an interval the mean, or if too little was read; >, >=, <, <=; "
-        "MEASURE[NAME] is of one run, attribute set or other name; repeatable."
+        f"Condition with >, >=, < or <= that ends the command with status {FAILED}; repeatable. It is "
+        "met if the whole interval of a mean lies beyond the number (0.05, 5%, 5 points). Without an "
+        "interval, the mean decides. MEASURE[NAME] limits it to one run, attribute set or other "
+        "name. The status is the same if too few answers could be read."
     ),
 )
 

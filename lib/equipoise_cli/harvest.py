@@ -57,7 +57,7 @@ _URL = re.compile(r"(?:https?://|\bwww\.)([^\s/<>()\[\]\"'?#]+)[^\s<>()\[\]\"']*
 @click.option(
     "--topics",
     type=FILE,
-    help="Questions, one per line; or CSV: topic,question or topic,type,request,format,site.",
+    help="Questions, one per line, or a CSV of topic,question or topic,type,request,format,site.",
 )
 @click.option("--endpoint", metavar="URL", help="Base URL of an OpenAI-compatible endpoint.")
 @click.option("--model", help="Name of the model.")

@@ -37,8 +37,8 @@ MEMBERSHIPS = click.option(
     "memberships",
     multiple=True,
     metavar="[NAME=]FILE",
-    help="Group memberships; without NAME, each column of names is a set called like it; "
-    "repeatable.",
+    help="Group memberships; repeatable. Without NAME=, each column of group names becomes an "
+    "attribute set with the name of the column.",
 )
 
 
@@ -55,7 +55,7 @@ def read_memberships(
             name = attribute_set.name
             if name in attributes:
                 raise click.UsageError(
-                    f"two files of --membership have a set {name}: give NAME=FILE"
+                    f"--membership: two files have an attribute set {name}; rename one with NAME=FILE"
                 )
             attributes[name], memberships[name] = attribute_set, table
     return memberships, attributes
