@@ -330,5 +330,7 @@ def distribution_similarity(achieved: ArrayLike, target: ArrayLike, divergence: 
     np.float64(0.404881)
     """
     if divergence not in DIVERGENCES:
-        raise ValueError(f"no divergence named {divergence!r}; there are {', '.join(DIVERGENCES)}")
+        raise ValueError(
+            f"unknown divergence {divergence!r}, must be one of {', '.join(DIVERGENCES)}"
+        )
     return 1.0 - DIVERGENCES[divergence].function(achieved, target)

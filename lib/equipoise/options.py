@@ -484,15 +484,15 @@ CitationStyle = Annotated[
     Field(
         title="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
         description="Citation style. auto detects the style of each answer, and links. The others, "
-        "in this order, are [1], [^1], \u30101\u2020source\u3011, [doc 1], <cite>1</cite>, \u00b9 and "
-        "(1). The first group of a regular expression is the number.",
+        "in this order, are [1], [^1], \u30101\u2020source\u3011, [doc 1], <cite>1</cite>, "
+        "\u00b9 and (1). The first group of a regular expression is the number.",
     ),
 ]
 OutOfRange = Annotated[
     Literal["ignored", "wrong"],
     Field(
-        description="Number outside the documents shown: not a citation, as in the authors' code, or "
-        "a wrong citation."
+        description="Number outside the documents shown: not a citation, as in the authors' "
+        "code, or a wrong citation."
     ),
 ]
 Match = Annotated[
@@ -503,9 +503,7 @@ Authors = Annotated[
     tuple[str, str],
     Field(description="The two authors; CAB is positive where the first is favoured."),
 ]
-Favoured = Annotated[
-    str, Field(title="AUTHOR", description="Author whose favour makes CAB positive.")
-]
+Favoured = Annotated[str, Field(title="AUTHOR", description="Author that a positive CAB favours.")]
 
 
 # --- statistics -----------------------------------------------------------------------------------
@@ -523,8 +521,8 @@ Seed = Annotated[int, Field(ge=0, description="Seed of the random numbers.")]
 PairedTest = Annotated[
     Literal["tukey", "t", "wilcoxon", "permutation", "bootstrap"],
     Field(
-        description="Test of the differences. tukey: randomised Tukey HSD for all pairs at once. The "
-        "others test one pair at a time."
+        description="Test of the differences. tukey: randomised Tukey HSD for all pairs at once. "
+        "The others test one pair at a time."
     ),
 ]
 Correction = Annotated[
@@ -542,7 +540,7 @@ MeanIntervals = Annotated[
     Literal["marginal", "simultaneous"],
     Field(
         description="Intervals of means. marginal: each is valid by itself. simultaneous: all are "
-        "valid jointly (Bonferroni over the runs)."
+        "valid jointly (Bonferroni)."
     ),
 ]
 Difference = Annotated[
@@ -607,8 +605,8 @@ Proportional = Annotated[
 TiedScores = Annotated[
     Literal["ranked", "expected"],
     Field(
-        description="Documents with equal scores. ranked: in the order of the ranking. expected: the "
-        "mean over all their permutations, which needs scores."
+        description="Documents with equal scores. ranked: in the order of the ranking. expected: "
+        "the mean over all their permutations, which needs scores."
     ),
 ]
 Background = Annotated[
@@ -621,9 +619,10 @@ Background = Annotated[
 Tokens = Annotated[
     Literal["word", "whitespace", "space"],
     Field(
-        description="How a text is split into terms. word: sequences of letters and digits, for raw "
-        "text. whitespace: at any white space. space: at blanks only, as in the public program; for "
-        "tokenised text, because 'He,' stays one term."
+        description="How a text is split into terms. word: sequences of letters and digits, for "
+        "raw "
+        "text. whitespace: at any white space. space: at blanks only, as in the public program; "
+        "for tokenised text, because 'He,' stays one term."
     ),
 ]
 Undefined = Annotated[

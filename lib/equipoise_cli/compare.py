@@ -98,8 +98,8 @@ _TABLE = Kind("table", _is_table)
     multiple=True,
     type=click.Choice(["overview", "leaderboard", "comparisons", "pairs", "gaps"]),
     help=(
-        "Table to print; repeatable.  [overview for several measures; leaderboard and comparisons for "
-        "one, or pairs if it has many]"
+        "Table to print; repeatable.  [overview for several measures; leaderboard and "
+        "comparisons for one, or pairs if it has many]"
     ),
 )
 @click.option("--caption", help="Title of the table.  [its content]")
@@ -165,7 +165,8 @@ def compare(
     directions = _directions(comparisons, lower)
     if figure is not None and options["by"]:
         raise click.UsageError(
-            "--figure draws one row per measure and cannot be combined with --by; remove one of them"
+            "--figure draws one row per measure and cannot be combined with --by; remove one of "
+            "them"
         )
     names = show or _default_tables(comparisons, options, groups is not None, form)
     gaps = _gaps(table, measures, groups, options) if "gaps" in names else None
@@ -244,8 +245,8 @@ def _compared(
         return {names[0]: compare_systems(chosen, names[0], **options)}
     if options["by"]:
         raise ValueError(
-            "several measures are compared without --by: an attribute set has columns of its own;"
-            f" name one --measure of {listed(names, 40)}"
+            f"--by needs exactly one --measure of {listed(names, 40)}; without --by, each "
+            "attribute set has its own columns"
         )
     comparisons = {}
     for name in names:
@@ -264,7 +265,7 @@ def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Dir
     unknown = sorted(set(lower) - measures)
     if unknown:
         raise ValueError(
-            f"--lower-is-better: no scores of {listed(unknown)}; there are"
+            f"--lower-is-better: no scores of {listed(unknown)}, must be one of"
             f" {listed(sorted(measures), 40)}"
         )
     declared: dict[str, Direction] = {}
@@ -359,7 +360,7 @@ def _table(
         return Table(title, gap_table, label)
     if name == "overview":
         if options["by"]:
-            raise ValueError("an overview has one row per run: without --by")
+            raise ValueError("--show overview cannot be combined with --by")
         tidy = overview(comparisons, directions, level=options["level"])
         rows: dict[str, dict[str, Any]] = {}
         for cell in tidy.to_dict("records"):
@@ -369,7 +370,7 @@ def _table(
         return Table(title, pd.DataFrame(list(rows.values())), label, tidy)
     if name == "pairs":
         if len(comparisons) > 1 or options["by"]:
-            raise ValueError("pairs are of one comparison: name one --measure, without --by")
+            raise ValueError("--show pairs needs exactly one --measure, and no --by")
         (comparison,) = comparisons.values()
         cells = _pair_cells(comparison, options["level"])
         return Table(title, cells, label, comparison.comparisons)

@@ -324,7 +324,7 @@ def _resume(record: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
     differing = [name for name in settings if first.get(name) != settings[name]]
     if differing:
         raise ValueError(
-            f"{record}: has other settings ({', '.join(differing)}); choose another --output"
+            f"{record} has other settings ({', '.join(differing)}); choose another --output"
         )
     if torn:  # an interrupted write
         record.write_text(f"{complete}\n", encoding="utf-8")

@@ -49,7 +49,7 @@ ATTRIBUTION = "equipoise.measures.attribution"
     nargs=2,
     default=("", ""),
     metavar="RELEVANT OTHER",
-    help="Authors, for such files.",
+    help="Authors of the relevant and of the other documents, for files of TREC.",
 )
 @MAP
 @click.option("--figure", type=TARGET, help="Figure of CAB to draw, .svg, .png or .pdf.")
@@ -90,14 +90,14 @@ def score_attribution(
     model (gpt=a.jsonl llama=b.jsonl). CAS compares Informed with Vanilla, and CAB compares Informed
     with CF-informed. AC is the mean probability of citations. The last lines, on standard error,
     give one verdict per CAB, or the required number of questions.
-    """
+    """  # noqa: D301 - click reads a backspace as: leave these lines as they are
     check_figure(figure)  # before anything is read
     from equipoise_cli.loaders.rag_answers import answer_files, paths
 
     outputs = {"-o": (output, SCORES), "--figure": (figure, DRAWING)}
     refuse_outputs(outputs, [*paths(answers), qrels], force=force)
     if authors[0] and authors[0] == authors[1]:
-        raise click.BadParameter(f"--authors must be two different ones, got {authors[0]!r} twice")
+        raise click.BadParameter(f"--authors must be two different names, got {authors[0]!r} twice")
     import pandas as pd
 
     from equipoise.measures import attribution

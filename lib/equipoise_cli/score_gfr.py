@@ -55,7 +55,8 @@ def read_memberships(
             name = attribute_set.name
             if name in attributes:
                 raise click.UsageError(
-                    f"--membership: two files have an attribute set {name}; rename one with NAME=FILE"
+                    f"--membership: two files have an attribute set {name}; rename one with "
+                    "NAME=FILE"
                 )
             attributes[name], memberships[name] = attribute_set, table
     return memberships, attributes

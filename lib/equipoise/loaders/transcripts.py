@@ -84,7 +84,9 @@ def parse_transcripts(
         elif line:
             reader.add_text(line)
     if not reader.rows:
-        raise ValueError(f"{path}: no conversation; begin with '##### topic' and '### U1'")
+        raise ValueError(
+            f"{path}: has no conversation, which begins with '##### topic' and '### U1'"
+        )
     rows = []
     for row in reader.rows:
         line_number, notes = row.pop("number"), row.pop("notes")
@@ -121,8 +123,10 @@ class _Reader:
         is_system = self.turns % 2 == 1
         header = f"### {'S' if is_system else 'U'}{self.turns // 2 + 1}"
         allowed = [header, f"{header} o", f"{header} x"] if is_system else [header]
-        if not self.key or " ".join(line.split()) not in allowed:
-            self.fail(f"must be {header!r} within a conversation, got {line!r}")
+        if not self.key:
+            self.fail(f"must be '##### topic' before the first turn, got {line!r}")
+        if " ".join(line.split()) not in allowed:
+            self.fail(f"must be {header!r}, the next turn, got {line!r}")
         mark = line.split()[-1] if line.split()[-1] in ("o", "x") else ""
         speaker = "system" if is_system else "user"
         self.key |= {"turn": self.turns // 2 + 1, "speaker": speaker, "mark": mark}
@@ -186,7 +190,7 @@ def _annotation(
             fields[name] = _memberships(where, attributes[name], value)
         elif name not in ("#L", "wc="):
             known = ", ".join(attributes) or "none"
-            raise ValueError(f"{where}: unknown attribute set {name!r}; known: {known}")
+            raise ValueError(f"{where}: unknown attribute set {name!r}, must be one of {known}")
     missing = [name for name in attributes if not fields[name]]
     if fields["level"] != "0" and missing:
         problem = f"a relevant nugget must have memberships, such as #{missing[0]}: (...)"

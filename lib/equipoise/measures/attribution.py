@@ -507,7 +507,7 @@ def _each_answer_once(
     keys = [*by, *AUTHORS_OF, "mode", "question"]
     need_columns(scored, (*keys, *measures))
     if scored.empty or scored[keys].isna().to_numpy().any():
-        raise ValueError(f"there must be at least one answer, and none without {listed(keys)}")
+        raise ValueError(f"needs at least one answer; every answer must have {listed(keys)}")
     names = {mode: mode_name(mode) for mode in scored["mode"].unique()}
     table = scored.assign(mode=scored["mode"].map(names))
     is_repeated = table.duplicated(keys)
@@ -515,8 +515,8 @@ def _each_answer_once(
         example = table.loc[is_repeated, keys].iloc[0]
         words = ", ".join(f"{name} {value}" for name, value in example.items())
         raise ValueError(
-            f"{is_repeated.sum()} answers are there twice, the first of {words};"
-            " name the column that distinguishes them in by"
+            f"{is_repeated.sum()} answers occur twice, the first of {words}; set `by` to the column"
+            " that distinguishes them"
         )
     return table
 

@@ -22,7 +22,7 @@ def parsed_measure(name: str) -> Any:
         measure = ir_measures.parse_measure(name)
         measure.validate_params()
     except (ValueError, NameError) as error:
-        raise ValueError(f"ir_measures knows no measure {name!r}: {error}") from None
+        raise ValueError(f"unknown measure {name!r} of ir_measures ({error})") from None
     except AssertionError:
         # It holds its parameters by assertions, which name objects of its own.
         remedy = "ir_measures wants a cut-off, such as P@10, and parameters that it knows"

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, ratio
-from equipoise.errors import listed, need_columns
+from equipoise.errors import listed, need_columns, shown
 from equipoise.options import (
     Correction,
     Direction,
@@ -40,7 +40,7 @@ def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFram
     names = scores["measure"].unique().tolist()
     unknown = [name for name in measures if name not in names]
     if unknown:
-        raise ValueError(f"no scores of {listed(unknown)}; there are {listed(names, 40)}")
+        raise ValueError(f"no scores of {listed(unknown)}; the scores have {listed(names, 40)}")
     if measures:
         scores = scores[scores["measure"].isin(measures)]
     scores = scores.fillna({"attribute": "", "topic": ""})
@@ -138,8 +138,8 @@ def compare_systems(
     attributes = chosen["attribute"].unique().tolist()
     if len(attributes) > 1 and "attribute" not in by:
         raise ValueError(
-            f"{measure} has scores of {listed(attributes)}: "
-            "compare them by attribute, or choose one"
+            f"{measure} has scores of several attribute sets ({listed(map(shown, attributes))}); "
+            "compare by attribute, or choose one set"
         )
     tables: dict[str, list[pd.DataFrame]] = {"leaderboard": [], "comparisons": [], "topics": []}
     groups = chosen.groupby(list(by), sort=False) if by else [((), chosen)]
@@ -248,8 +248,8 @@ def overview(
         other_runs = sorted(set(board.index) ^ set(runs))
         if other_runs:
             raise ValueError(
-                f"{name} has other runs than the first measure: {listed(other_runs)};"
-                " score all runs by all measures, or name the measures to compare"
+                f"{name} and the first measure must have the same runs, got other runs"
+                f" {listed(other_runs)}; score all runs by all measures, or choose measures"
             )
         direction = (directions or {}).get(name, "higher is better")
         sign = -1.0 if direction == "lower is better" else 1.0
@@ -312,7 +312,8 @@ def with_groups(
         missing = table.loc[groups.isna(), "topic"].unique()
         if len(missing):
             raise ValueError(
-                f"{len(missing)} topics have no group: {listed(missing)}; each must have one"
+                f"every topic must have a group, got none for {len(missing)} topics "
+                f"({listed(missing)})"
             )
         return table.assign(group=groups)
     parts = table["measure"].str.extract(_PART_OF_A_GROUP)

@@ -22,8 +22,8 @@ def finite(values: ArrayLike, what: str) -> Floats:
     places = np.flatnonzero(~np.isfinite(array))
     if len(places):
         raise ValueError(
-            f"{what}: {len(places)} not finite (the first at place {places[0]}); "
-            "leave out or judge them"
+            f"{what} must be finite, got {len(places)} values that are not, the first at index "
+            f"{places[0]}; leave them out, or judge them"
         )
     return array
 

@@ -87,7 +87,7 @@ def topic_by_run(
     units, systems = wide.shape
     if systems < 2 or units < 2:
         of = f" for {listed(scores['measure'].unique(), 1)}" if "measure" in scores else ""
-        raise ValueError(f"at least two systems and two units, got {systems} and {units}{of}")
+        raise ValueError(f"needs at least two systems and two units, got {systems} and {units}{of}")
     return wide
 
 
@@ -302,7 +302,7 @@ def _places_of_pairs(names: list[str], baseline: str | None) -> tuple[Integers, 
     if baseline is None:
         return np.triu_indices(len(names), 1)
     if baseline not in names:
-        raise ValueError(f"no system named {baseline!r}; there are {', '.join(names)}")
+        raise ValueError(f"unknown system {baseline!r}, must be one of {', '.join(names)}")
     place = names.index(baseline)
     first = np.delete(np.arange(len(names)), place)
     return first, np.full_like(first, place)

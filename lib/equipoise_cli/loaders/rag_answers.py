@@ -416,7 +416,7 @@ def with_keys(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         is_missing = [value is None or value != value for value in values]  # NaN is not itself
         if all(is_missing):
             names = listed(sorted(set(columns) - {"document_fields", "addresses"}), 40)
-            raise ValueError(f"--by: no answer has the key {key}; there are {names}")
+            raise ValueError(f"--by: no answer has the key {key}, must be one of {names}")
         texts = [
             f"(no {key})" if missing else str(value)
             for value, missing in zip(values, is_missing, strict=True)
@@ -458,8 +458,8 @@ def read_answer_files(
                 message += f" have no relevant document that was shown ({questions})"
                 if not has_some.any():
                     ids = listed(table["shown"].iloc[0][:3])
-                    raise ValueError(f"{path}: {message}; it has documents {ids}")
-                warnings.warn(f"{message}: left out", Note, 2)
+                    raise ValueError(f"{path}: {message}, but documents such as {ids}")
+                warnings.warn(f"{message} and are left out", Note, 2)
             table = table.assign(
                 not_read=~(has_some & has_text),
                 citations=None,
@@ -492,11 +492,11 @@ def _sources_of(table: pd.DataFrame, key: str, path: Path) -> list[tuple[str, ..
     name = next((name for name in wanted_keys if name in names), None)
     if name is None:
         raise ValueError(
-            f"no document of {path} has a key {' or '.join(wanted_keys)}; they have"
-            f" {listed(sorted(names)) or 'none'}: name one with --source-key, or give --sources"
+            f"no document of {path} has a key {' or '.join(wanted_keys)}; set --source-key to one "
+            f"of {listed(sorted(names)) or 'its keys (none)'}, or give --sources"
         )
     warnings.warn(
-        f"{path}: the source of a document is its {name}; of an address the host", Note, 4
+        f"{path}: the source of a document is its key {name} (of a web address, the host)", Note, 4
     )
     return [
         tuple(_source(fields.get(name)) for fields in documents) for documents in fields_of_answers
@@ -551,8 +551,8 @@ def read_answers_with_sources(
     if n_without == len(every):
         example = listed(answers["shown"].iloc[0], 3) or "none"
         raise ValueError(
-            f"no document has a source; the first are {example}: give their ids in --sources, or a"
-            " --source-key that they have"
+            f"no document has a source (first ids: {example}); set --source-key to another key, "
+            "or list the ids in --sources"
         )
     if n_without:
         note = f"{n_without:,} of {len(every):,} documents shown have no source"
@@ -566,13 +566,16 @@ def _check_relevance(answers: pd.DataFrame, qrels: Any, fields: str) -> None:
         return
     example = answers[answers["shown"].map(len) > 0].head(1)
     shown_first = listed(example["shown"].iloc[0], 3) if len(example) else "none"
-    asked = f"the first question is {answers['question'].iloc[0]}, its documents {shown_first}"
+    asked = f"the first question, {answers['question'].iloc[0]}, has documents {shown_first}"
     if qrels is not None:
-        raise ValueError(f"{qrels}: must judge a document shown relevant, got none; {asked}")
+        raise ValueError(f"{qrels} must judge a retrieved document as relevant, got none; {asked}")
     if "relevant=" in fields:
-        raise ValueError(f"--map relevant=: must mark a document shown, got none; {asked}")
+        raise ValueError(f"--map relevant= must mark a retrieved document, got none; {asked}")
     warnings.warn(
-        f"no document shown is marked relevant: only compared with retrieval; {asked}", Note, 3
+        "no retrieved document is relevant, so citations are compared with retrieval only; "
+        f"{asked}",
+        Note,
+        3,
     )
 
 
