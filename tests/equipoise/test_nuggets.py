@@ -162,7 +162,9 @@ def test_parquet_with_text_lists_and_gaps(tmp_path: Path) -> None:
 def test_a_selection_of_attribute_sets(tmp_path: Path) -> None:
     path = write(tmp_path, HEADER + "a,T,1,3,4,2,not read,1 0\n")
     assert list(read_nuggets(path, SETS, ["ORIGIN"]).memberships) == ["ORIGIN"]
-    with pytest.raises(ValueError, match="no attribute set COLOUR; there are RATINGS, ORIGIN"):
+    with pytest.raises(
+        ValueError, match="unknown attribute set COLOUR, must be one of RATINGS, ORIGIN"
+    ):
         read_nuggets(path, SETS, ["COLOUR"])
 
 

@@ -158,7 +158,7 @@ def test_a_run_has_an_order(order: Any, head: str, documents: str, tmp_path: Pat
 
 def test_sorting_is_noted_and_no_order_leaves_the_file_s(tmp_path: Path) -> None:
     path = written(tmp_path, SHUFFLED)
-    with pytest.warns(Note, match="2 of 2 rankings are sorted by score"):
+    with pytest.warns(Note, match="2 of 2 rankings were not in the order"):
         read_run(path)
     run = read_run(path, order=None)
     assert run["document"].tolist() == [*"caddbe"]

@@ -199,4 +199,4 @@ def test_files_that_name_no_annotator_are_one_annotator_each(tmp_path: Path) -> 
     result = called("agreement", *files, "--attributes", sets)
     assert result.exit_code == 0, result.output
     assert ",,,units found by several,1" in result.stdout
-    assert "annotations of all annotators for 3 of 3 conversations (100%)" in result.stderr
+    assert "3 of 3 conversations have annotations of all annotators (100%)" in result.stderr
