@@ -55,7 +55,7 @@ def read_memberships(
             name = attribute_set.name
             if name in attributes:
                 raise click.UsageError(
-                    f"--membership: two files have an attribute set {name}; rename one with "
+                    f"two files of --membership have an attribute set {name}; rename one with "
                     "NAME=FILE"
                 )
             attributes[name], memberships[name] = attribute_set, table

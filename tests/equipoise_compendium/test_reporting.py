@@ -90,7 +90,7 @@ def test_missing_numbers_rows_and_columns() -> None:
     table.loc[0, "EGNP"] = float("nan")
     assert compare(table, "gfrc2/table-3", ["run"]).differences[0].ours == ""
     with pytest.raises(
-        ValueError, match=r"column EGNP is missing from our table, which has .*; set columns="
+        ValueError, match=r"our table has no column EGNP, only .*; set columns="
     ):
         compare(table.drop(columns="EGNP"), "gfrc2/table-3", ["run"])
     with pytest.raises(

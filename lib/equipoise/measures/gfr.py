@@ -203,7 +203,7 @@ def _gains_by_level(qrels: pd.DataFrame, gains: Mapping[int, float] | None) -> d
     without_gain = sorted(levels - set(gains) - {0})
     if without_gain:
         raise ValueError(
-            f"gains: level {listed(without_gain)} of the qrels is missing; got levels "
+            f"gains: level {listed(without_gain)} of the qrels is missing, got levels "
             f"{listed(sorted(gains))}"
         )
     return {0: 0.0, **gains}
