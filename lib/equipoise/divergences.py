@@ -63,7 +63,7 @@ def divergence(
 ) -> Callable[[Formula], Formula]:
     """Declare a divergence: a measure of the catalogue, and a word that options and commands take.
 
-    ``groups``: the kind it is for; one for ordinal groups depends on their order.
+    ``groups`` is the kind of groups; divergences for ordinal groups depend on their order.
     """
     declaration = measure(
         name,

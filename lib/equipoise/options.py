@@ -184,8 +184,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 class Measure:
     """A measure of the catalogue.
 
-    ``name`` is as the field writes it; ``sources`` are keys of ``sources.bib``; ``formula`` is TeX,
-    by default that of the function's documentation.
+    ``name`` is the usual name in the literature, ``sources`` are keys of ``sources.bib``, and
+    ``formula`` is TeX, by default the formula in the documentation of the function.
     """
 
     name: str

@@ -260,7 +260,7 @@ class Table:
         return numbers.astype(np.int64)
 
     def once(self, columns: Sequence[str], what: str) -> None:
-        """Rows must differ in these columns; ``what`` names them: *once per list*."""
+        """Raise unless rows differ in these columns; ``what`` is the rule, as *once per list*."""
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
 
 
@@ -311,7 +311,7 @@ def _csv_table(path: Source, text: str) -> Table:
 
 
 def read_table(path: Source, content: bytes | None = None) -> Table:
-    """A CSV, JSON Lines or Parquet file, by its first bytes; ``content``: if it is read already."""
+    """Read a CSV, JSON Lines or Parquet file, recognised by its first bytes, or its ``content``."""
     content = read_bytes(path) if content is None else content
     if content.startswith(b"PAR1"):
         try:

@@ -45,7 +45,7 @@ MEMBERSHIPS = click.option(
 def read_memberships(
     files: Iterable[tuple[str, str]], missing: Sequence[str], **given: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read memberships and attribute sets by name; ``given``: kinds, targets and sets by name."""
+    """Read memberships and attribute sets by name; ``given`` has kinds, targets and sets."""
     from equipoise.loaders.groups import read_sets
 
     memberships: dict[str, Any] = {}

@@ -89,9 +89,7 @@ def test_missing_numbers_rows_and_columns() -> None:
     table = ours("gfrc2/table-3", ["run"])
     table.loc[0, "EGNP"] = float("nan")
     assert compare(table, "gfrc2/table-3", ["run"]).differences[0].ours == ""
-    with pytest.raises(
-        ValueError, match=r"our table has no column EGNP, only .*; set columns="
-    ):
+    with pytest.raises(ValueError, match=r"our table has no column EGNP, only .*; set columns="):
         compare(table.drop(columns="EGNP"), "gfrc2/table-3", ["run"])
     with pytest.raises(
         ValueError, match=r"row ORG-CS-D-MN-1.* is missing from our table, which begins with"

@@ -15,13 +15,13 @@ An *annotated transcript* is text as in gfrc's Figure 5::
 
 ``##### topic`` opens a conversation (a run may follow the topic); ``### U1`` and ``### S1`` open
 the user's and the system's turns, with ``o`` or ``x`` after a system turn that was judged useful or
-not. Lines that begin with ``#`` or ``wc=`` annotate the line of text before them: the relevance
-level, memberships in the groups of an attribute set, ``#ENTITY: name`` (equal names are duplicates)
-and ``#WORDS: n`` (the nugget is the last n words of its line; one by default). ``wc=`` states the
-position of the nugget's last word, which is checked. A line of text that begins with ``#`` or
-``wc=`` needs a backslash before it; ``[A 452-word response ...]`` on a line of its own counts for
-so many omitted words. Words are separated by white space and counted over the whole conversation,
-user turns included; the first is word 1.
+not. Lines that begin with ``#`` or ``wc=`` annotate the line of text before them. They give the
+relevance level, memberships in the groups of an attribute set, ``#ENTITY: name`` (equal names are
+duplicates) and ``#WORDS: n`` (the nugget is the last n words of its line, by default one). ``wc=``
+states the position of the nugget's last word, which is checked. A line of text that begins with
+``#`` or ``wc=`` needs a backslash before it; ``[A 452-word response ...]`` on a line of its own
+counts for so many omitted words. Words are separated by white space and counted over the whole
+conversation, user turns included; the first is word 1.
 """
 
 from __future__ import annotations

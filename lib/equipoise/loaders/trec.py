@@ -170,7 +170,7 @@ def run_files(path: str | Path) -> list[Path]:
 
 
 def run_names(paths: Sequence[str | Path]) -> list[str]:
-    """What runs are called: by their tags; those that share one, by their paths."""
+    """Return the names of runs, which are their tags, or their paths if they share a tag."""
     return names_of_files(list(map(run_name, paths)), paths)
 
 

@@ -91,10 +91,10 @@ def leaderboard(
 class Comparison:
     """Result of `compare_systems`.
 
-    ``leaderboard``: the columns of `leaderboard`, and ``better_than``: the runs whose mean is
-    significantly lower. ``comparisons``: the columns of `compare_pairs`. ``topics``: ``topic, run,
-    value, against, difference``: each score compared with that of the baseline, or of the run with
-    the highest mean. Each table begins with the columns of `by`.
+    ``leaderboard`` has the columns of `leaderboard`, and ``better_than`` with the runs whose mean
+    is significantly lower. ``comparisons`` has the columns of `compare_pairs`. ``topics`` compares
+    each score with the score of the baseline, or of the run with the highest mean, in the columns
+    ``topic, run, value, against, difference``. Each table begins with the columns of `by`.
     """
 
     measure: str
@@ -176,7 +176,7 @@ def compare_systems(
 def _significantly_lower(
     pairs: pd.DataFrame, runs: Iterable[str], level: float, sign: float = 1.0
 ) -> dict[str, list[str]]:
-    """Return for each run those that it is significantly better than; ``sign``: -1 if lower is."""
+    """Return for each run the significantly worse runs; ``sign`` is -1 if lower is better."""
     better_than: dict[str, list[str]] = {run: [] for run in runs}
     significant = pairs[pairs["p_corrected"] <= significance(level)]
     for row in significant.itertuples():
@@ -189,7 +189,7 @@ def _significantly_lower(
 
 
 def _by_topic(wide: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Compare each score with that of the reference run for its topic; ``wide``: (topics, runs)."""
+    """Compare each score with the reference run for its topic; ``wide`` is (topics, runs)."""
     table = wide.rename_axis(columns="run").stack().rename("value").reset_index()  # noqa: PD013
     table["against"] = table["topic"].map(wide[reference])
     table["difference"] = table["value"] - table["against"]
@@ -224,12 +224,12 @@ def overview(
 ) -> pd.DataFrame:
     """List the means of runs by each measure, with letters for significance, and the best.
 
-    ``comparisons``: by the name of the measure, each without further groups, of the same runs.
-    ``directions``: by the same names; the default is that higher is better. Returns, runs in the
-    order of the first measure's leaderboard: ``run, letter, measure, mean, low, high,
-    better_than`` (letters of the runs that are significantly worse; where neither direction is
-    better, significantly lower), ``best`` (False where neither is better). The p-values are
-    corrected within a measure and not over the measures.
+    ``comparisons`` are by the name of the measure, without further groups, and have the same runs.
+    ``directions`` are by the same names; the default is that higher is better. Returns the columns
+    ``run, letter, measure, mean, low, high, better_than, best``, with runs in the order of the
+    first measure's leaderboard. ``better_than`` has the letters of the significantly worse runs. If
+    neither direction is better, it has those with a lower mean, and ``best`` is False. The p-values
+    are corrected within a measure and not over the measures.
 
     >>> from equipoise.statistics import compare_systems
     >>> scores = pd.DataFrame({"topic": [*"abcabc"], "run": [*"xxxyyy"], "measure": "P"})

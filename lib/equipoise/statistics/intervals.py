@@ -154,8 +154,8 @@ def units_to_decide(
 ) -> int:
     """Return the units that distinguish an effect from a bound ``gap`` away, with this power.
 
-    ``low, high``: an interval at the level from n units; its width is taken to shrink with the root
-    of the units.
+    ``low, high`` is an interval at the level from n units. Its width is assumed to shrink with the
+    square root of n.
     """
     sides = stats.norm.ppf((1 + level) / 2)
     error = (high - low) / (2 * sides)

@@ -1,9 +1,10 @@
 """Answers with what was retrieved for them: of TREC, of frameworks, or with fields that one names.
 
-*TREC* (RAG 2024 and 2025, RAGTIME, iKAT 2025): an object with ``references``, ids of documents, and
-``answer`` or ``responses``, a list of ``text`` and ``citations``: positions in the references
-from 0, or ids. *Frameworks*: ``answer_presets.yaml`` has where LangChain, LlamaIndex, RAGAS and
-OpenAI keep answer and documents; ``--map`` names other fields. *Ours*: `equipoise.loaders.answers`.
+*TREC* (RAG 2024 and 2025, RAGTIME, iKAT 2025) has objects with ``references``, ids of documents,
+and ``answer`` or ``responses``, a list of ``text`` and ``citations``. Citations are positions in
+the references from 0, or ids. *Frameworks* are LangChain, LlamaIndex, RAGAS and OpenAI;
+``answer_presets.yaml`` lists their fields, and ``--map`` names other fields. The format of this
+library is in `equipoise.loaders.answers`.
 
 A question is named by its id, else by its words with ``_`` between, else by its place in the file.
 The other keys of an answer become columns of the same name. A name that is one of `_OUR_COLUMNS`
@@ -433,8 +434,8 @@ def read_answer_files(
 ) -> pd.DataFrame:
     """Read answers of one or more files as `equipoise.loaders.answers.read_answers` returns them.
 
-    ``files``: paths; a name before it (``gpt=log.jsonl``) is the ``run`` of its answers, and that
-    of a mode (``Informed=run.jsonl``), for a file of another format than ours, their mode, else
+    ``files`` are paths. A name before a path (``gpt=log.jsonl``) is the ``run`` of its answers. In
+    formats of others, the name of a mode (``Informed=run.jsonl``) is their mode; the default is
     Vanilla. ``authors``: of the relevant and of the other documents, for such files. ``fields``: of
     `read_fields`, for files of no known format. In column ``not_read`` are answers without a text
     or without a relevant document that was shown; notes say how many.
