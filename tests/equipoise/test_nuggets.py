@@ -123,8 +123,8 @@ def test_lines_are_right_below_a_field_with_a_line_break(tmp_path: Path) -> None
         (HEADER.encode("utf-16"), "UTF-16"),
         (HEADER.replace(",", ";").encode(), "line 1: must be columns between commas"),
         (HEADER.replace("topic", "run").encode(), 'column "run": must be named once'),
-        (HEADER.replace("topic", "theme").encode(), 'column "topic": must be a column of the file'),
-        (HEADER.replace("ORIGIN", "COLOUR").encode(), r"without it \(run.*RATINGS, COLOUR\)"),
+        (HEADER.replace("topic", "theme").encode(), 'column "topic": must be in the header'),
+        (HEADER.replace("ORIGIN", "COLOUR").encode(), r"got run.*RATINGS, COLOUR"),
         (b"PAR1 but nothing else", "must be a Parquet file"),
     ],
 )

@@ -117,8 +117,8 @@ def test_a_table_explains_other_labels_and_names_entities() -> None:
     ("results", "sets", "message"),
     [
         ([region(TEXT, FIRST, "L2|big")], ONE, "unknown label 'big'"),
-        ([region(TEXT, FIRST, "large")], ONE, "no level"),
-        ([region(TEXT, FIRST, "L2")], ONE, "no group of SIZE"),
+        ([region(TEXT, FIRST, "large")], ONE, "one label must be a level"),
+        ([region(TEXT, FIRST, "L2")], ONE, "must have a group of SIZE"),
         ([region(TEXT, FIRST, "L2|small")], SETS, "unknown label 'small'"),  # of two sets
         ([region(TEXT, "chess", "L2|large")], ONE, "must mark words of one system turn"),
         ([region(TEXT, "Katwe.\nUser: More", "L2|large")], ONE, "of one system turn"),

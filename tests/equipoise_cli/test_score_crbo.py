@@ -77,7 +77,7 @@ def test_a_suffix_or_ids_that_match_nothing_are_refused(
     none = called("--run", before, before, "--suffix", "-cf")
     assert none.exit_code == 2
     assert (
-        "must be the ending -cf for at least one, got none for 12 counterfactual documents"
+        "at least one of 12 counterfactual documents must have the ending -cf"
         in none.stderr
     )
     ids = tmp_path / "ids.csv"
@@ -135,7 +135,7 @@ def test_ids_that_never_meet_are_refused(
     out = tmp_path / "scores.csv"
     result = called("--run", before, after, "-o", out)
     assert result.exit_code == 2
-    assert "a rank on the original collection for at least one" in result.stderr
+    assert "must have a rank on the original collection" in result.stderr
     assert "-cf" in result.stderr
     assert not out.exists()
     part = tmp_path / "part"
