@@ -124,14 +124,14 @@ def test_lines_are_right_below_a_field_with_a_line_break(tmp_path: Path) -> None
         (HEADER.replace(",", ";").encode(), "line 1: must be columns between commas"),
         (HEADER.replace("topic", "run").encode(), 'column "run": must be named once'),
         (HEADER.replace("topic", "theme").encode(), 'column "topic": must be in the header'),
-        (HEADER.replace("ORIGIN", "COLOUR").encode(), r"got run.*RATINGS, COLOUR"),
+        (HEADER.replace("ORIGIN", "COLOUR").encode(), "column.*got run.*RATINGS, COLOUR"),
         (b"PAR1 but nothing else", "must be a Parquet file"),
     ],
 )
 def test_a_file_that_is_no_nugget_table_is_an_error(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
-    if message.startswith(("column", "without", r"without")):
+    if message.startswith("column"):
         content += b"a,T,1,3,4,2,0 1 0,1 0\n"
     assert re.search(message, fault(tmp_path, content))
 
