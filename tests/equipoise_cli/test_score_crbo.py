@@ -76,10 +76,7 @@ def test_a_suffix_or_ids_that_match_nothing_are_refused(
     before, after, *_ = files
     none = called("--run", before, before, "--suffix", "-cf")
     assert none.exit_code == 2
-    assert (
-        "at least one of 12 counterfactual documents must have the ending -cf"
-        in none.stderr
-    )
+    assert "at least one of 12 counterfactual documents must have the ending -cf" in none.stderr
     ids = tmp_path / "ids.csv"
     ids.write_text("document,counterfactual\nd1,x1\nd2,x2\n")
     none = called("--run", before, before, "--ids", ids)
