@@ -203,7 +203,7 @@ def test_what_a_report_refuses(report: Report) -> None:
         report.table("permutations/table-2", table, basis=REPLICATED)
     with pytest.raises(ValueError, match="without published values"):
         report.figure("gfrc2/figure-4", figure, basis="recomputed")
-    with pytest.raises(ValueError, match="compared by its values"):
+    with pytest.raises(ValueError, match="by which a figure is compared"):
         report.figure("gfrc2/figure-4", figure, against="gfrc2/table-1")
     with pytest.raises(ValueError, match="must be reported before"):
         report.claim("gfrc2/copwa-outperforms", COPWA_LEADS)

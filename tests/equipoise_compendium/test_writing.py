@@ -87,7 +87,7 @@ write_files({folder / "a.csv": "new", folder / sys.argv[2]: big})
 
 def test_a_new_folder_is_complete_or_absent(tmp_path: Path) -> None:
     target = tmp_path / "permuted"
-    message = f"cannot write {target} (no space left on device); nothing was written"
+    message = rf"cannot write {target} \(no space left on device\); nothing was written"
     with pytest.raises(ValueError, match=message), new_folder(target):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as a write raises it, of no file
     with pytest.raises(FileNotFoundError), new_folder(target):
