@@ -1,4 +1,4 @@
-"""Guards the house: files that must agree, the floors of the library, and what no file may hold."""
+"""Guard the repository: files that must agree, imports between packages, forbidden content."""
 
 import ast
 import re

@@ -13,7 +13,7 @@ from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 
 NOTEBOOKS = notebooks.find_notebooks()
 SHIPPED = [name for name, book in NOTEBOOKS.items() if book.content.cells[0].id != "title"]
-"""Those that `equipoise new` has not made: the rules of the house hold for them."""
+"""Notebooks that `equipoise new` has not made, to which the rules of this repository apply."""
 QUICK = [name for name in ("gfrc2_iclr_researchers", "gfrc_time_travel_movies") if name in SHIPPED]
 
 

@@ -197,12 +197,13 @@ def agreement(
     Returns
     -------
     DataFrame
-        Columns ``run, topic, attribute, measure, value, low, high, units``. Rows without a run: how
-        many relevant units one annotator or several found; ``Dice`` of two annotators; alpha of the
-        levels (also with level 0 where an annotator found no such nugget) and of the groups, and
-        kappa of two annotators, with a 95% bootstrap interval over units. Rows of a conversation:
-        the mean of each score of GFRC and GFRC2 over the annotators, ``low`` and ``high`` being the
-        lowest and the highest.
+        Columns ``run, topic, attribute, measure, value, low, high, units``. Rows without a run are
+        measures of agreement: the number of relevant units by how many annotators found them,
+        ``Dice`` and kappa of two annotators, and alpha of the levels and groups. Alpha of the
+        levels also exists with level 0 for nuggets that an annotator did not find. Kappa and alpha
+        have 95% bootstrap intervals over units. Rows of a conversation are means of each score of
+        GFRC and GFRC2 over the annotators; ``low`` and ``high`` are the lowest and the highest
+        score.
 
     Raises
     ------

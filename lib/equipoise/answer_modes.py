@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 MODES = ("Vanilla", "Informed", "CF-informed")
-"""The plain modes; X/Y is mixed: X for the relevant, Y for the non-relevant documents."""
+"""The plain modes. X/Y is mixed, with X for the relevant and Y for the non-relevant documents."""
 
 
 def mode_parts(mode: str) -> tuple[str, str]:

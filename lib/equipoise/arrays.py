@@ -122,8 +122,8 @@ def single_precision(scores: ArrayLike) -> NDArray[np.float32]:
     if is_beyond.any():
         score = np.asarray(scores)[is_beyond][0]
         raise ValueError(
-            f"a score must be at most 3.4e+38, got {score:g}: trec_eval orders documents in single "
-            "precision; divide the scores"
+            f"a score must be at most 3.4e+38, got {score:g}; divide the scores, because trec_eval "
+            "orders documents in single precision"
         )
     return single
 

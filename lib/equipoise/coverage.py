@@ -1,4 +1,4 @@
-"""What a measure could use of its input: counted, reported, and an error where it is nothing."""
+"""Count the items that a measure could use; report them, or raise an error if there are none."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HEAD = 1000  # ids that are looked through for them
 
 
 class Seen(NamedTuple):
-    """Of how many items a measure had what it needs.
+    """Count the items that have what a measure needs.
 
-    Such as ``Seen("run a", "ranked documents", "a judgement", 3, 4)``. ``lacking``: first ids of
-    items without it. ``known``: first ids that the other side has and no item.
+    ``Seen("run a", "ranked documents", "a judgement", 3, 4)`` is an example. ``lacking``: first ids
+    of items without it. ``known``: first ids of the other file that are the id of no item.
     """
 
     place: str
@@ -31,11 +31,13 @@ class Seen(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of 1; 1 where there are no items."""
+        """Return the share of items, or 1 without items."""
         return self.found / self.whole if self.whole else 1.0
 
     def __str__(self) -> str:
-        return f"{self.needed} for {self.found:,} of {self.whole:,} {self.items} ({self.share:.0%})"
+        return (
+            f"{self.found:,} of {self.whole:,} {self.items} have {self.needed} ({self.share:.0%})"
+        )
 
 
 def judge(seen: Iterable[Seen]) -> list[Seen]:
@@ -48,18 +50,18 @@ def judge(seen: Iterable[Seen]) -> list[Seen]:
 
 
 def _nothing_seen(count: Seen) -> Problem:
-    """What to say where no item has what is needed: most often the ids of two files differ."""
-    found = f"none for {count.whole:,} {count.items}"
+    """Return the error for items that all have nothing: most often the ids of two files differ."""
+    found = "none"
     if count.lacking:
-        found += f", such as {listed(count.lacking)}"
-    wanted = f"{count.needed} for at least one"
+        found += f" for {listed(count.lacking)}"
     if count.known:
-        wanted += f" (there is one for {listed(count.known)})"
+        found += f"; other ids have one, such as {listed(count.known)}"
+    wanted = f"at least one of {count.whole:,} {count.items} must have {count.needed}"
     return Problem(count.place, None, None, found, wanted)
 
 
 def summaries(seen: Iterable[Seen]) -> list[str]:
-    """A line for each thing needed, over all places, and the place where the share is least."""
+    """Return one line per need, over all places, with the place that has the lowest share."""
     by_need: dict[tuple[str, str], list[Seen]] = {}
     for count in seen:
         by_need.setdefault((count.items, count.needed), []).append(count)
@@ -78,13 +80,13 @@ def summaries(seen: Iterable[Seen]) -> list[str]:
         if worst.share < overall.share:
             line += f"; least in {worst.place}, {worst.found:,} of {worst.whole:,}"
         if worst.lacking and worst.found < worst.whole:
-            line += f"; not for {listed(worst.lacking)}"
+            line += f"; missing for {listed(worst.lacking)}"
         lines.append(line)
     return lines
 
 
 def first(ids: Any) -> tuple[str, ...]:
-    """The first few of the ids, each once."""
+    """Return the first few different ids."""
     return tuple(map(str, pd.unique(ids[:_HEAD])[:_EXAMPLES]))
 
 
@@ -97,12 +99,13 @@ def runs_seen(
     have: Any,
     documents: pd.Index[Any],
 ) -> list[Seen]:
-    """For each run, of how many of its ranked documents there is what is needed.
+    """Count for each run the ranked documents that have what is needed.
 
-    ``found``, ``whole`` (shaped (runs,)): counts. ``lacking``: ids without it, by the run's number.
-    ``have``: ids of the other side, which has it. ``documents``: all that are ranked, each once.
+    ``found`` and ``whole`` (shaped (runs,)) are counts. ``lacking`` returns the ids without it by
+    the number of the run. ``have`` are ids of the other file, and ``documents`` all different
+    ranked ids.
     """
-    # Ids of the other side that no run ranks tell how it writes them.
+    # Ids of the other file that no run ranks show how the file writes ids.
     others = pd.Index(pd.unique(have[:_HEAD]))
     known = first(others[documents.get_indexer(others) < 0]) or first(others)
     counts = []

@@ -63,7 +63,7 @@ def divergence(
 ) -> Callable[[Formula], Formula]:
     """Declare a divergence: a measure of the catalogue, and a word that options and commands take.
 
-    ``groups``: the kind it is for; one for ordinal groups depends on their order.
+    ``groups`` is the kind of groups; divergences for ordinal groups depend on their order.
     """
     declaration = measure(
         name,
@@ -330,5 +330,7 @@ def distribution_similarity(achieved: ArrayLike, target: ArrayLike, divergence: 
     np.float64(0.404881)
     """
     if divergence not in DIVERGENCES:
-        raise ValueError(f"no divergence named {divergence!r}; there are {', '.join(DIVERGENCES)}")
+        raise ValueError(
+            f"unknown divergence {divergence!r}, must be one of {', '.join(DIVERGENCES)}"
+        )
     return 1.0 - DIVERGENCES[divergence].function(achieved, target)

@@ -93,10 +93,12 @@ def input_error(
 
 
 def need_columns(table: Any, columns: Iterable[str]) -> None:
-    """Raise a ValueError where a table has not these columns; it names those it has."""
+    """Raise a ValueError, with the columns of the table, if one of these columns is missing."""
     missing = [name for name in columns if name not in table.columns]
     if missing:
-        raise ValueError(f"column {listed(missing)} is missing; there are {listed(table.columns)}")
+        raise ValueError(
+            f"column {listed(missing)} is missing; the columns are {listed(table.columns)}"
+        )
 
 
 def refuse_twice(table: Any, columns: list[str], what: str) -> None:

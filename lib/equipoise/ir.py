@@ -64,10 +64,10 @@ def groups(
 ) -> None:
     """Name an attribute set, and the groups of documents in it.
 
-    ``memberships``: what `equipoise.gfr` takes: a file, lines of NTCIR FairWeb or a table such as
-    ``docno,gender``; a data frame; or the group of each document. A table may have a column topic
-    (qid, query_id); without one it is for all topics. ``target``: ``uniform``, a file, numbers as
-    ``female:1,male:1``, or the target share of each group. A name that exists is redefined.
+    ``memberships`` are a file, a data frame or the group of each document. A file has lines of
+    NTCIR FairWeb, or is a table such as ``docno,gender``. A table may have a column topic (qid,
+    query_id); without one it is for all topics. ``target`` is ``uniform``, a file, numbers as
+    ``female:1,male:1``, or the target share of each group. An existing name is redefined.
     """
     target_text = str(target) if isinstance(target, (str, Path)) else ""
     table, attribute = groups_in(memberships, name, kind, target_text)
@@ -168,7 +168,7 @@ class _GFR(_Fairness):
 
 
 class _AWRF(_Fairness):
-    """Attention-weighted rank fairness: distance of exposure from its target; lower is fairer."""
+    """Attention-weighted rank fairness, the distance of exposure from its target."""
 
     __name__ = NAME = "AWRF"
     SUPPORTED_PARAMS = {  # noqa: RUF012

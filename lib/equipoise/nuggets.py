@@ -125,7 +125,9 @@ def _nuggets(
     chosen = list(attributes) if select is None else list(select)
     unknown = [name for name in chosen if name not in attributes]
     if unknown:
-        raise ValueError(f"no attribute set {listed(unknown)}; there are {listed(attributes)}")
+        raise ValueError(
+            f"unknown attribute set {listed(unknown)}, must be one of {listed(attributes)}"
+        )
     table.need([*CORE_COLUMNS, *chosen])
     ids = pd.DataFrame({name: table.ids(name) for name in ("run", "topic")}, dtype="str")
     conversation = ids.groupby(["run", "topic"], sort=False).ngroup().to_numpy()

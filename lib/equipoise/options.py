@@ -184,8 +184,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 class Measure:
     """A measure of the catalogue.
 
-    ``name`` is as the field writes it; ``sources`` are keys of ``sources.bib``; ``formula`` is TeX,
-    by default that of the function's documentation.
+    ``name`` is the usual name in the literature, ``sources`` are keys of ``sources.bib``, and
+    ``formula`` is TeX, by default the formula in the documentation of the function.
     """
 
     name: str
@@ -385,14 +385,17 @@ Weights = Annotated[
 StopModel = Annotated[
     Literal["words", "anywhere", "nuggets", "gain", "geometric", "turns"],
     Field(
-        description="Who leaves at a relevant nugget: 1/L of the users at each (gfrc2); who leaves "
-        "at any word from it to the next; equal shares; ERR's shares by gain; 1/L of the users "
-        "left at its last word; who leaves at the ends of turns."
+        description="Share of users who leave at a relevant nugget. words: 1/L at each (gfrc2). "
+        "anywhere: all who leave from its end to the next one. nuggets: equal shares. gain: as in "
+        "ERR. geometric: 1/L of the remaining users. turns: all who leave at the end of its turn."
     ),
 ]
 Utility = Annotated[
     Literal["gnp", "gains", "words"],
-    Field(description="Utility for users who leave: GNP; gains so far over L; 1 over words read."),
+    Field(
+        description="Utility of users who leave. gnp: GNP. gains: the gains so far, divided by L. "
+        "words: 1 divided by the words read."
+    ),
 ]
 BeyondPatience = Annotated[
     Literal["counted", "ignored"],
@@ -423,14 +426,14 @@ LevelGains = Annotated[
 RunOrder = Annotated[
     Literal["auto", "score", "file"],
     Field(
-        description="Order of the rankings of a run: score (ties by document id, both descending, "
-        "as trec_eval), or the file's rows; auto is score for TREC and Parquet, and the file's "
-        "rows for NTCIR, whose files open with <SYSDESC>."
+        description="Order of a ranking. score: by score, then by document id, both descending, as "
+        "in trec_eval. file: the order of the rows. auto: file for NTCIR runs, which begin with "
+        "<SYSDESC>, and score for all others."
     ),
 ]
 Unjudged = Annotated[
     Literal["nonrelevant", "removed"],
-    Field(description="Unjudged documents: gain 0, or taken out of the ranking before the cutoff."),
+    Field(description="Unjudged documents: gain 0, or removed from the ranking before the cutoff."),
 ]
 Unrepresented = Annotated[
     Literal["uniform", "ignored"],
@@ -458,8 +461,8 @@ Decimals = Annotated[
     Field(
         ge=0,
         le=15,
-        description="Round each component first, half to even on its exact value; the campaign's "
-        "program has 4.  [no]",
+        description="Decimals to which each component is rounded first, half to even; 4 in the "
+        "program of FairWeb.  [no rounding]",
     ),
 ]
 
@@ -480,16 +483,16 @@ CitationStyle = Annotated[
     str,
     Field(
         title="auto|bracket|footnote|lenticular|doc|tag|superscript|paren|REGEX",
-        description="How citations are written: detected for each answer, links included; [1], "
-        "[^1], \u30101\u2020source\u3011, [doc 1], <cite>1</cite>, \u00b9, (1), or a regular "
-        "expression whose first group is the number.",
+        description="Citation style. auto detects the style of each answer, and links. The others, "
+        "in this order, are [1], [^1], \u30101\u2020source\u3011, [doc 1], <cite>1</cite>, "
+        "\u00b9 and (1). The first group of a regular expression is the number.",
     ),
 ]
 OutOfRange = Annotated[
     Literal["ignored", "wrong"],
     Field(
-        description="A number that names no document: no citation, as in the authors' code, or a "
-        "wrong one."
+        description="Number outside the documents shown: not a citation, as in the authors' "
+        "code, or a wrong citation."
     ),
 ]
 Match = Annotated[
@@ -500,9 +503,7 @@ Authors = Annotated[
     tuple[str, str],
     Field(description="The two authors; CAB is positive where the first is favoured."),
 ]
-Favoured = Annotated[
-    str, Field(title="AUTHOR", description="Author whose favour makes CAB positive.")
-]
+Favoured = Annotated[str, Field(title="AUTHOR", description="Author that a positive CAB favours.")]
 
 
 # --- statistics -----------------------------------------------------------------------------------
@@ -520,8 +521,8 @@ Seed = Annotated[int, Field(ge=0, description="Seed of the random numbers.")]
 PairedTest = Annotated[
     Literal["tukey", "t", "wilcoxon", "permutation", "bootstrap"],
     Field(
-        description="Test of the differences: randomised Tukey HSD, of all pairs of systems at "
-        "once, or of one pair at a time."
+        description="Test of the differences. tukey: randomised Tukey HSD for all pairs at once. "
+        "The others test one pair at a time."
     ),
 ]
 Correction = Annotated[
@@ -533,16 +534,13 @@ Correction = Annotated[
 ]
 Unpaired = Annotated[
     Literal["refuse", "drop"],
-    Field(
-        description="Topics for which a run has no row or no number: an error, or left out for "
-        "all runs."
-    ),
+    Field(description="Topics without a score for every run: an error, or left out for all runs."),
 ]
 MeanIntervals = Annotated[
     Literal["marginal", "simultaneous"],
     Field(
-        description="Intervals of means: each covers its own at the level, or all together do "
-        "(Bonferroni over the runs)."
+        description="Intervals of means. marginal: each is valid by itself. simultaneous: all are "
+        "valid jointly (Bonferroni)."
     ),
 ]
 Difference = Annotated[
@@ -560,8 +558,8 @@ LeastRead = Annotated[
     Field(
         ge=0,
         le=1,
-        description="Share of the answers that must be read, with a citation of a retrieved "
-        "document, for a verdict.",
+        description="Smallest share of answers with a readable citation of a retrieved document "
+        "that permits a verdict.",
     ),
 ]
 
@@ -571,7 +569,7 @@ LeastRead = Annotated[
 Cutoffs = Annotated[
     Sequence[Count],
     BeforeValidator(_read_cutoffs),
-    Field(title="number,...", description="Ranks k to stop at, the cutoffs."),
+    Field(title="number,...", description="Cut-offs k: ranks at which the measures stop."),
 ]
 Shares = Annotated[
     Sequence[NonNegative],
@@ -587,15 +585,15 @@ Target = Annotated[
 ]
 Threshold = Annotated[
     float,
-    Field(ge=0, description="Occurrences up to which a text is neutral; the public program has 1."),
+    Field(ge=0, description="Highest number of terms of a neutral text; 1 in the public program."),
 ]
 Places = Annotated[
     int,
     Field(
         ge=0,
         le=15,
-        description="Decimal places of the neutrality of a text; the public NFaiRR program has 6."
-        "  [none]",
+        description="Decimal places to which the neutrality of a text is rounded; 6 in the public "
+        "NFaiRR program.  [no rounding]",
     ),
 ]
 Decay = Annotated[
@@ -607,23 +605,24 @@ Proportional = Annotated[
 TiedScores = Annotated[
     Literal["ranked", "expected"],
     Field(
-        description="Documents of equal score: as they are ranked, or the mean over all their "
-        "orders; this needs scores."
+        description="Documents with equal scores. ranked: in the order of the ranking. expected: "
+        "the mean over all their permutations, which needs scores."
     ),
 ]
 Background = Annotated[
     Literal["collection", "own"],
     Field(
         description="Background set of NFaiRR: the whole collection, as in the thesis, or the "
-        "documents of each ranking itself."
+        "documents of the same ranking."
     ),
 ]
 Tokens = Annotated[
     Literal["word", "whitespace", "space"],
     Field(
-        description="How a text is split into terms: runs of letters and digits (for raw text); at "
-        "any white space; or between blanks, as in the public program (for tokenised texts, as it "
-        "leaves 'He,' whole)."
+        description="How a text is split into terms. word: sequences of letters and digits, for "
+        "raw "
+        "text. whitespace: at any white space. space: at blanks only, as in the public program; "
+        "for tokenised text, because 'He,' stays one term."
     ),
 ]
 Undefined = Annotated[

@@ -112,7 +112,7 @@ def _different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {shown(twice)} twice")
+        raise ValueError(f"two keys {shown(twice)}")
     return content
 
 
@@ -124,9 +124,9 @@ def json_value(text: str | bytes) -> Any:
         place = f"line {error.lineno}, character {error.colno}"
         if "\n" not in error.doc:
             place = f"character {error.colno}"
-        raise ValueError(f"no JSON ({error.msg} at {place})") from None
+        raise ValueError(f"invalid JSON ({error.msg} at {place})") from None
     except (UnicodeDecodeError, RecursionError):
-        raise ValueError("no JSON") from None
+        raise ValueError("invalid JSON") from None
 
 
 def read_json_lines(path: Source, text: str | None = None) -> list[tuple[int, dict[str, Any]]]:
@@ -212,12 +212,11 @@ class Table:
         return input_error(self.name, wanted, found, self.line(row), column)
 
     def need(self, columns: Iterable[str]) -> None:
-        """Columns that must be there."""
+        """Raise an error unless the file has these columns."""
         names = list(map(str, self.frame.columns))
         for column in columns:
             if column not in names:
-                there_are = f"a header without it ({listed(names)})"
-                raise input_error(self.name, "a column of the file", there_are, 1, column)
+                raise input_error(self.name, "in the header", listed(names), 1, column)
 
     def reject(self, mask: Any, column: str, wanted: str, values: Any = None) -> None:
         """Raise the error of the first row in a mask, if there is any."""
@@ -261,7 +260,7 @@ class Table:
         return numbers.astype(np.int64)
 
     def once(self, columns: Sequence[str], what: str) -> None:
-        """Rows must differ in these columns; ``what`` names them: *once per list*."""
+        """Raise unless rows differ in these columns; ``what`` is the rule, as *once per list*."""
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
 
 
@@ -312,7 +311,7 @@ def _csv_table(path: Source, text: str) -> Table:
 
 
 def read_table(path: Source, content: bytes | None = None) -> Table:
-    """A CSV, JSON Lines or Parquet file, by its first bytes; ``content``: if it is read already."""
+    """Read a CSV, JSON Lines or Parquet file, recognised by its first bytes, or its ``content``."""
     content = read_bytes(path) if content is None else content
     if content.startswith(b"PAR1"):
         try:

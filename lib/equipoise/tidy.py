@@ -121,7 +121,7 @@ def _is_path(source: Any) -> bool:
 def tidy_runs(source: Any) -> pd.DataFrame:
     """Return rankings as columns run, topic, document, rank and, where there are scores, score.
 
-    ``source``: a run; or several, by name or in a list; or files, whose runs are called by their
+    ``source`` is a run, several runs by name or in a list, or files, whose runs are named by their
     tags. Without a rank, rankings are ordered by score as trec_eval does, ties by document id,
     descending. A run without a name is called ``run``.
 
@@ -210,8 +210,8 @@ def tidy_qrels(source: Any) -> pd.DataFrame:
 def tidy_scores(source: Any) -> pd.DataFrame:
     """Return scores by topic as columns run, topic, measure, value and maybe others.
 
-    ``source``: a file or several; a data frame, PyTerrier's ``perquery`` too; runs of ranx that
-    were evaluated; or the metrics of `ir_measures.iter_calc` by the name of the run.
+    ``source`` is one file or several, a data frame (such as PyTerrier's ``perquery``), evaluated
+    runs of ranx, or the metrics of `ir_measures.iter_calc` by the name of the run.
 
     >>> from ir_measures import Metric, nDCG
     >>> tidy_scores({"bm25": [Metric("q1", nDCG @ 10, 0.5)]})
@@ -260,12 +260,12 @@ def tidy_memberships(
 ) -> tuple[pd.DataFrame, AttributeSet]:
     """Return group memberships as columns document and a share for each group, and their set.
 
-    They have a column topic where they are for one topic only. ``source``: the group of each
-    document, or the shares of groups; a document with several groups belongs to each equally. The
-    column of groups is called like the set, or group, or is the only one that has names. Without an
-    attribute set the groups are those found, by name, nominal, with equal targets. A row whose
-    group is empty or ``missing`` is left out, and a note counts them; a group of the attribute set
-    is never missing.
+    They have a column topic where they are for one topic only. ``source`` has the group of
+    each document, or the shares of groups. A document with several groups belongs to each equally.
+    The column of groups is called like the set, or group, or is the only one that has names.
+    Without an attribute set the groups are those found, by name, nominal, with equal targets. A row
+    whose group is empty or ``missing`` is left out, and a note counts them; a group of the
+    attribute set is never missing.
 
     >>> table, sets = tidy_memberships({"d1": "large", "d2": "small"}, "SIZE")
     >>> table
@@ -430,9 +430,10 @@ def tidy_sets(
 ) -> tuple[dict[str, pd.DataFrame], dict[str, AttributeSet]]:
     """Memberships and attribute sets by name.
 
-    ``memberships``: by the name of a set; or a file or table, each column of names being a set
-    called like it; or the groups of documents in one set, called ``group``. ``attributes``:
-    `AttributeSet` by name, or what `attribute_sets` takes; without any, the groups found.
+    ``memberships`` are by the name of a set, a file or table, or the groups of documents in one set
+    named ``group``. Each column of group names in a file or table is a set of its name.
+    ``attributes`` are `AttributeSet` by name or inputs of `attribute_sets`; the default are the
+    groups found.
     """
     from equipoise.loaders.groups import read_groups, read_sets  # it makes tables tidy, by this
 

@@ -46,7 +46,7 @@ def _read(
     if labels is not None:
         table = read_table(labels)
         table.need(["label"])
-        table.once(["label"], "once per file")
+        table.once(["label"], "unique in the file")
         meanings = table.frame
         unknown = set(meanings.columns) - {"label", "level", "entity", *sets}
         if unknown:

@@ -22,7 +22,8 @@ def cluster(address: str | None) -> Iterator[Any]:
         client = import_module("distributed").Client(address, timeout=10)  # seconds
     except ModuleNotFoundError:
         raise ValueError(
-            "--cluster: Dask not found; in your clone, run python -m pip install '.[cluster]'"
+            "--cluster needs Dask, which is not installed; in your clone, run python -m pip "
+            "install '.[cluster]'"
         ) from None
     except (OSError, TimeoutError, ValueError):
         raise ValueError(

@@ -71,12 +71,12 @@ _TABLE = Kind("table", _is_table)
 )
 @click.option("--figure", type=TARGET, help="Figure to draw, .svg, .png or .pdf.")
 @click.option("--measure", "measures", multiple=True, help="Measure; repeatable.  [all]")
-@click.option("--attribute", help="Rows of this attribute set only.")
+@click.option("--attribute", help="Attribute set to compare.  [all]")
 @click.option(
     "--by",
     multiple=True,
     metavar="COLUMN",
-    help="Compare each value separately, such as of attribute; repeatable.",
+    help="Column whose values are compared separately, such as attribute; repeatable.",
 )
 @click.option(
     "--baseline", metavar="RUN", help="Compare every other run with this one.  [every pair]"
@@ -86,20 +86,20 @@ _TABLE = Kind("table", _is_table)
     "lower",
     multiple=True,
     metavar="MEASURE",
-    help="Measure of which the lowest mean is the best; repeatable.  [as declared]",
+    help="Measure whose lowest mean is the best; repeatable.  [as the measure declares]",
 )
 @click.option(
     "--groups",
     type=FILE,
-    help="Group of each topic, a CSV of topic,group, for gaps.  [measures such as D(group=G)]",
+    help="Groups of topics, a CSV of topic,group, for gaps.  [groups of D(group=G)]",
 )
 @click.option(
     "--show",
     multiple=True,
     type=click.Choice(["overview", "leaderboard", "comparisons", "pairs", "gaps"]),
     help=(
-        "Tables; repeatable.  [of several measures: overview; of one: leaderboard, and comparisons "
-        "or, where they are more than the runs, pairs; csv: one]"
+        "Table to print; repeatable.  [overview for several measures; leaderboard and "
+        "comparisons for one, or pairs if it has many]"
     ),
 )
 @click.option("--caption", help="Title of the table.  [its content]")
@@ -125,13 +125,13 @@ def compare(
     """Compare runs by measures: means, tests of differences, effect sizes, gaps of groups.
 
     With one measure, the output is a leaderboard with every comparison. With several, it is an
-    overview with one row per run. Letters name the runs that it is significantly better than, and
-    the best value is in bold type. Gaps are between groups of topics or documents: the largest mean
-    minus the smallest, and the smallest over the largest.
+    overview with one row per run. Letters after a value name the runs that this run is
+    significantly better than, and the best value is in bold type. Gaps are between groups of topics
+    or documents: the largest mean minus the smallest, and the smallest divided by the largest.
 
     SCORES are tables by equipoise score, output of ir_measures -q (topic, measure, value) or
-    trec_eval -q (measure, topic, value), or folders of these files. The content of a file shows its
-    format:
+    trec_eval -q (measure, topic, value), or folders of these files. The command recognises the
+    format of a file by its content:
 
     \b
     run,topic,attribute,measure,value        T1  nDCG@10  0.31        ndcg_cut_10  T1  0.31
@@ -149,8 +149,8 @@ def compare(
     is_chosen = source is not click.core.ParameterSource.DEFAULT
     if options["test"] == "tukey" and is_chosen and options["correction"] != "none":
         raise click.UsageError(
-            f"--correction {options['correction']}: p of --test tukey is that of all pairs at once,"
-            " and takes no other correction; leave it out, or choose --test t"
+            f"--correction {options['correction']} cannot correct --test tukey, whose p are already"
+            " for all pairs at once; remove --correction, or choose --test t"
         )
     from equipoise.loaders.scores import read_scores
     from equipoise.loaders.trec import run_files
@@ -164,7 +164,10 @@ def compare(
     comparisons = _compared(table, measures, options)
     directions = _directions(comparisons, lower)
     if figure is not None and options["by"]:
-        raise click.UsageError("a figure has a row for each measure: draw it without --by")
+        raise click.UsageError(
+            "--figure draws one row per measure and cannot be combined with --by; remove one of "
+            "them"
+        )
     names = show or _default_tables(comparisons, options, groups is not None, form)
     gaps = _gaps(table, measures, groups, options) if "gaps" in names else None
     tables = []
@@ -242,8 +245,8 @@ def _compared(
         return {names[0]: compare_systems(chosen, names[0], **options)}
     if options["by"]:
         raise ValueError(
-            "several measures are compared without --by: an attribute set has columns of its own;"
-            f" name one --measure of {listed(names, 40)}"
+            f"--by needs exactly one --measure of {listed(names, 40)}; without --by, each "
+            "attribute set has its own columns"
         )
     comparisons = {}
     for name in names:
@@ -262,7 +265,7 @@ def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Dir
     unknown = sorted(set(lower) - measures)
     if unknown:
         raise ValueError(
-            f"--lower-is-better: no scores of {listed(unknown)}; there are"
+            f"--lower-is-better: no scores of {listed(unknown)}, must be one of"
             f" {listed(sorted(measures), 40)}"
         )
     declared: dict[str, Direction] = {}
@@ -357,7 +360,7 @@ def _table(
         return Table(title, gap_table, label)
     if name == "overview":
         if options["by"]:
-            raise ValueError("an overview has one row per run: without --by")
+            raise ValueError("--show overview cannot be combined with --by")
         tidy = overview(comparisons, directions, level=options["level"])
         rows: dict[str, dict[str, Any]] = {}
         for cell in tidy.to_dict("records"):
@@ -367,7 +370,7 @@ def _table(
         return Table(title, pd.DataFrame(list(rows.values())), label, tidy)
     if name == "pairs":
         if len(comparisons) > 1 or options["by"]:
-            raise ValueError("pairs are of one comparison: name one --measure, without --by")
+            raise ValueError("--show pairs needs exactly one --measure, and no --by")
         (comparison,) = comparisons.values()
         cells = _pair_cells(comparison, options["level"])
         return Table(title, cells, label, comparison.comparisons)

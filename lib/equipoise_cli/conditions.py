@@ -80,9 +80,11 @@ _FAIL_IF = click.option(
     multiple=True,
     metavar="'MEASURE>NUMBER'",
     help=(
-        f"End with status {FAILED} if the whole interval of a mean lies beyond the number (0.05, "
-        "5%, 5 points), or without an interval the mean, or if too little was read; >, >=, <, <=; "
-        "MEASURE[NAME] is of one run, attribute set or other name; repeatable."
+        f"Condition with >, >=, < or <= that ends the command with status {FAILED}; repeatable. "
+        "It is met if the whole interval of a mean lies beyond the number (0.05, 5%, 5 points). "
+        "Without an "
+        "interval, the mean decides. MEASURE[NAME] limits it to one run, attribute set or other "
+        "name. The status is the same if too few answers could be read."
     ),
 )
 
@@ -128,13 +130,14 @@ def _rows_of(condition: Condition, means: Any, labels: Sequence[str]) -> list[di
     message = _out_of_range(condition, rows["value"])
     if rows.empty:
         names = listed(dict.fromkeys(means["measure"]), 40)
-        message = f"no measure {shown(condition.measure)} for {condition.text!r}; there are {names}"
+        measure = shown(condition.measure)
+        message = f"unknown measure {measure} in {condition.text!r}, must be one of {names}"
     elif condition.label:
         names = listed(dict.fromkeys(filter(None, rows[list(labels)].to_numpy().ravel())), 40)
         rows = rows[(rows[list(labels)] == condition.label).any(axis=1)]
         if rows.empty:
             label = shown(condition.label)
-            message = f"nothing is named {label} for {condition.text!r}; there are {names}"
+            message = f"unknown name {label} in {condition.text!r}, must be one of {names}"
     if not message and rows["value"].isna().any():
         message = (
             f"{condition.measure} has a mean without a value: {condition.text!r} has no verdict"

@@ -57,7 +57,7 @@ _URL = re.compile(r"(?:https?://|\bwww\.)([^\s/<>()\[\]\"'?#]+)[^\s<>()\[\]\"']*
 @click.option(
     "--topics",
     type=FILE,
-    help="Questions, one per line; or CSV: topic,question or topic,type,request,format,site.",
+    help="Questions, one per line, or a CSV of topic,question or topic,type,request,format,site.",
 )
 @click.option("--endpoint", metavar="URL", help="Base URL of an OpenAI-compatible endpoint.")
 @click.option("--model", help="Name of the model.")
@@ -324,7 +324,7 @@ def _resume(record: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
     differing = [name for name in settings if first.get(name) != settings[name]]
     if differing:
         raise ValueError(
-            f"{record}: has other settings ({', '.join(differing)}); choose another --output"
+            f"{record} has other settings ({', '.join(differing)}); choose another --output"
         )
     if torn:  # an interrupted write
         record.write_text(f"{complete}\n", encoding="utf-8")

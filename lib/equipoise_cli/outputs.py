@@ -69,12 +69,11 @@ def refuse_outputs(
             continue
         if not target.is_file() or kind is FOLDER:
             raise click.UsageError(
-                f"{option} {path}: already exists; choose another path for the {kind.name}"
+                f"{option} {path} already exists; choose another path for the {kind.name}"
             )
         # An empty file has nothing to lose.
         if target.stat().st_size and not force and not kind.is_kind(target):
             hint = "" if force is None else ", or add --force"
             raise click.UsageError(
-                f"{option} {path}: must be a {kind.name} to be overwritten; "
-                f"choose another path{hint}"
+                f"{option} {path} exists and is not a {kind.name}; choose another path{hint}"
             )

@@ -118,7 +118,7 @@ def _read_classes(path: Path, queries: Any) -> list[str]:
 
     table = read_table(path)
     table.need(["query", "class"])
-    table.once(["query"], "once per utterance")
+    table.once(["query"], "unique, one row per utterance")
     table.reject(~table.frame["class"].isin(CLASSES), "class", f"one of {', '.join(CLASSES)}")
     class_of = table.frame.set_index("query")["class"]
     missing = [query for query in queries if query not in class_of.index]

@@ -168,7 +168,9 @@ def score_gfrc(
 @_takes_conversations
 @click.option("--clusters", type=TARGET, help="CSV file for the user clusters.")
 @click.option(
-    "--factors", type=TARGET, help="CSV file for who leaves at a nugget, and what they have had."
+    "--factors",
+    type=TARGET,
+    help="CSV file for the share of users who leave at each nugget, and their utility.",
 )
 @click.option(
     "--compare", is_flag=True, help="Add R, GF and GFRC, with --gains, as gfrc2's Table 5 does."

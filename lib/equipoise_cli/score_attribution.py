@@ -49,7 +49,7 @@ ATTRIBUTION = "equipoise.measures.attribution"
     nargs=2,
     default=("", ""),
     metavar="RELEVANT OTHER",
-    help="Authors, for such files.",
+    help="Authors of the relevant and of the other documents, for files of TREC.",
 )
 @MAP
 @click.option("--figure", type=TARGET, help="Figure of CAB to draw, .svg, .png or .pdf.")
@@ -71,24 +71,33 @@ def score_attribution(
 ) -> Any:
     """Score citations in answers, and how they change with the named authors.
 
-    A FILE may be a folder of files. A line of a .jsonl file has question, mode (Vanilla, Informed,
-    CF-informed, or two of them as X/Y), relevant_author and nonrelevant_author (the actual ones,
-    the same in every mode: mode is what the model was told), answer, relevant (document numbers),
-    and optionally documents (how many were shown), gold (answers), citations ([{"document": 2,
-    "probability": 0.9}]), and further keys.
-    Files of TREC RAG, and of LangChain, LlamaIndex, RAGAS or OpenAI with what was retrieved, have
-    the answers of one mode each (Informed=run.jsonl; the default is Vanilla). Any other NAME is the
-    run, such as the model (gpt=a.jsonl llama=b.jsonl). CAS compares Informed with Vanilla, CAB
-    compares Informed with CF-informed; AC is the mean probability of citations. The last lines, on
-    standard error, give one verdict per CAB, or the required number of questions.
-    """
+    A FILE may be a folder of files. Each line of a .jsonl file is one answer with the keys:
+
+    \b
+    question
+    mode              what the model was told about the authors: Vanilla, Informed,
+                      CF-informed, or two of them as X/Y
+    relevant_author   actual author of the relevant documents, the same in every mode
+    nonrelevant_author  actual author of the other documents
+    answer            text with citations
+    relevant          numbers of the relevant documents
+    documents         number of documents shown (optional)
+    gold              correct answers (optional)
+    citations         [{"document": 2, "probability": 0.9}] (optional)
+
+    In files of TREC RAG, LangChain, LlamaIndex, RAGAS or OpenAI, each file contains the answers of
+    one mode (Informed=run.jsonl; the default is Vanilla). Any other NAME is the run, such as the
+    model (gpt=a.jsonl llama=b.jsonl). CAS compares Informed with Vanilla, and CAB compares Informed
+    with CF-informed. AC is the mean probability of citations. The last lines, on standard error,
+    give one verdict per CAB, or the required number of questions.
+    """  # noqa: D301 - click reads a backspace as: leave these lines as they are
     check_figure(figure)  # before anything is read
     from equipoise_cli.loaders.rag_answers import answer_files, paths
 
     outputs = {"-o": (output, SCORES), "--figure": (figure, DRAWING)}
     refuse_outputs(outputs, [*paths(answers), qrels], force=force)
     if authors[0] and authors[0] == authors[1]:
-        raise click.BadParameter(f"--authors must be two different ones, got {authors[0]!r} twice")
+        raise click.BadParameter(f"--authors must be two different names, got {authors[0]!r} twice")
     import pandas as pd
 
     from equipoise.measures import attribution

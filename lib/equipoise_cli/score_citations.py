@@ -37,18 +37,16 @@ CITATIONS = "equipoise.measures.citations"
     "--by",
     multiple=True,
     metavar="KEY",
-    help="Key of the log, such as model, whose values are scored separately; repeatable.",
+    help="Key of the answers, such as model, whose values are scored separately; repeatable.",
 )
 @click.option(
     "--source-key",
     default="",
     metavar="KEY",
-    help="Key of a document, or of its metadata, that has its source.  [source, url, ...]",
+    help="Key of a document or its metadata with the source.  [source, url, ...]",
 )
 @click.option("--sources", type=FILE, help="Source of each document, a CSV of document,source.")
-@click.option(
-    "--qrels", type=FILE, help="Which documents are relevant, where the answers do not say it."
-)
+@click.option("--qrels", type=FILE, help="Relevance judgements, if the answers contain none.")
 @MAP
 @takes_output
 @fails_on_conditions
@@ -66,16 +64,18 @@ def score_citations(
 ) -> Any:
     """Test whether a source is cited more than its share of the retrieved documents.
 
-    A FILE has, in JSON Lines or one JSON list, answers with the documents that were retrieved for
-    them: of LangChain (answer, context), LlamaIndex (response, source_nodes), RAGAS (response,
-    retrieved_contexts), OpenAI (messages, context), TREC, or with the fields of --map. The numbers
-    in an answer are those of its documents, from 1; links to them are citations too. NAME is the
-    run, such as the model (gpt=a.jsonl llama=b.jsonl); files without a name are one run. There is
-    one row per question, source and measure; the means over questions, with intervals, have an
-    empty topic. The last lines, on standard error, give one verdict per source and comparison.
+    A FILE contains answers and the documents that were retrieved for them, as JSON Lines or one
+    JSON list. The command recognises the fields of LangChain (answer, context), LlamaIndex
+    (response, source_nodes), RAGAS (response, retrieved_contexts), OpenAI (messages, context) and
+    TREC. --map names other fields.
+
+    A citation is the number of a retrieved document, counted from 1, or a link to it. NAME is the
+    run, such as the model (gpt=a.jsonl llama=b.jsonl); files without a name are one run. The output
+    has one row per question, source and measure. Rows with an empty topic are means over questions,
+    with intervals. The last lines, on standard error, give one verdict per source and comparison.
     """
     if source_key and sources is not None:
-        raise click.UsageError("--source-key and --sources both name sources: give one")
+        raise click.UsageError("--source-key and --sources exclude each other; give one of them")
     from equipoise_cli.loaders.rag_answers import paths
 
     inputs = [*paths(answers), qrels, sources]

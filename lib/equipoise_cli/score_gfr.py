@@ -37,15 +37,15 @@ MEMBERSHIPS = click.option(
     "memberships",
     multiple=True,
     metavar="[NAME=]FILE",
-    help="Group memberships; without NAME, each column of names is a set called like it; "
-    "repeatable.",
+    help="Group memberships; repeatable. Without NAME=, each column of group names becomes an "
+    "attribute set with the name of the column.",
 )
 
 
 def read_memberships(
     files: Iterable[tuple[str, str]], missing: Sequence[str], **given: Any
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read memberships and attribute sets by name; ``given``: kinds, targets and sets by name."""
+    """Read memberships and attribute sets by name; ``given`` has kinds, targets and sets."""
     from equipoise.loaders.groups import read_sets
 
     memberships: dict[str, Any] = {}
@@ -55,7 +55,8 @@ def read_memberships(
             name = attribute_set.name
             if name in attributes:
                 raise click.UsageError(
-                    f"two files of --membership have a set {name}: give NAME=FILE"
+                    f"two files of --membership have an attribute set {name}; rename one with "
+                    "NAME=FILE"
                 )
             attributes[name], memberships[name] = attribute_set, table
     return memberships, attributes

@@ -157,7 +157,7 @@ def _renamed_seen(
         place, needed = "--suffix", f"the ending {suffix}"
         is_renamed = distinct.str.endswith(suffix)
     else:
-        place, needed = f"--ids {ids}", "an original in it"
+        place, needed = f"--ids {ids}", "an original id in this file"
         is_renamed = distinct.isin(list(original_of))
     return Seen(
         place,

@@ -50,17 +50,19 @@ BIAS = "equipoise.measures.ranking_bias"
     "--documents",
     required=True,
     help=(
-        "The collection: .jsonl of id and text, or lines of id, tab and text; a .gz of either; or "
-        "a folder of these files."
+        "Collection, as .jsonl with id and text or as lines of id, tab and text. The files may be "
+        "compressed (.gz) or in a folder."
     ),
 )
-@click.option("--terms", required=True, type=FILE, help="Representative terms, as term,group.")
+@click.option(
+    "--terms", required=True, type=FILE, help="Group-representative terms, a CSV of term,group."
+)
 @click.option(
     "--background",
     default="collection",
     help=(
-        "Background set of NFaiRR: a run, the whole collection, or own, the documents of each "
-        "list itself."
+        "Background set of NFaiRR: the whole collection, own (the documents of the same ranking), "
+        "or a run."
     ),
 )
 @takes_output

@@ -144,7 +144,7 @@ def takes_runs(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         required=True,
         type=FILE,
-        help="Run, or a folder of runs; repeatable; --run runs/* takes every file.",
+        help="Run, or a folder of runs; repeatable. --run runs/* reads all files.",
     )
     more = click.argument("more_runs", nargs=-1, type=FILE, metavar="[RUN]...")
     return option(more(with_all_runs))
@@ -155,7 +155,7 @@ MISSING = click.option(
     multiple=True,
     default=("unknown",),
     metavar="GROUP",
-    help="Name in a column of groups that means no membership, as an empty cell does; repeatable.",
+    help="Group name that means a missing membership, like an empty cell; repeatable.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Tables and figures of a command: text, CSV, LaTeX, Markdown or HTML; SVG, PNG or PDF."""
+"""Write the tables of a command (text, CSV, LaTeX, Markdown, HTML) and its figures."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Notebook:
                 if "parameters" in cell.metadata.get("tags", []):
                     parameters |= {each.name: each for each in _parameters_of(cell.source)}
         except (OSError, ValueError, SyntaxError, TypeError, tokenize.TokenError) as error:
-            raise ValueError(f"{name}: must be a notebook of format 4: {error}") from None
+            raise ValueError(f"{name}: must be a notebook of format 4 ({error})") from None
         except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError):
             raise ValueError(f"{name}: must be a whole notebook of format 4") from None
         return cls(path, content, parameters)
@@ -145,7 +145,7 @@ class Notebook:
         for name, text in given.items():
             if name not in self.parameters:
                 known = ", ".join(f"{each.name} ({each.type})" for each in self.parameters.values())
-                raise ValueError(f"{self.name}: unknown parameter {name!r}; it has {known}")
+                raise ValueError(f"{self.name}: unknown parameter {name!r}, must be one of {known}")
             value = self.parameters[name].parse(text)
             if value != self.parameters[name].default:
                 changed[name] = value

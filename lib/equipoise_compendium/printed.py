@@ -35,7 +35,7 @@ def read_text_table(path: Path) -> pd.DataFrame:
             path, dtype=str, keep_default_na=False, index_col=False, encoding="utf-8-sig"
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"{place}: must be a table in CSV and UTF-8: {error}") from None
+        raise ValueError(f"{place}: must be a table in CSV and UTF-8 ({error})") from None
     is_short = table.isna().any(axis=1)
     if is_short.any():
         line = int(is_short.to_numpy().argmax()) + 2
@@ -173,7 +173,7 @@ def _reasons(against: str) -> dict[tuple[str, str], tuple[str, bool]]:
     reasons = {}
     for cell in table[table["artefact"] == against].itertuples():
         if cell.proved not in ("yes", "no"):
-            raise ValueError(f"{path.name}: {against}, {cell.row}: proved must be yes or no")
+            raise ValueError(f"{path.name}, {against}, {cell.row}: proved must be yes or no")
         reasons[str(cell.row), str(cell.column)] = str(cell.reason), cell.proved == "yes"
     return reasons
 
@@ -215,7 +215,7 @@ def compare(
     missing = [column for column in printed.columns if column not in ours.columns]
     if missing:
         raise ValueError(
-            f"{against}: column {', '.join(missing)} is missing from our table, which has "
+            f"{against}: our table has no column {', '.join(missing)}, only "
             f"{', '.join(map(str, ours.columns))}; set columns= to the columns to compare"
         )
     printed, ours = _labelled(printed, keys), _labelled(ours, keys)

@@ -26,8 +26,8 @@ def root() -> Path:
         if has_data and (folder / "notebooks").is_dir():
             return folder
     raise FileNotFoundError(
-        f"{working_folder}: no compendium here or above; run this in a folder with notebooks/ and "
-        "data/published/artefacts.csv, or create one with equipoise init"
+        f"no compendium in {working_folder} or above; run the command in a folder with notebooks/ "
+        "and data/published/artefacts.csv, or create one with equipoise init"
     )
 
 

@@ -20,7 +20,9 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{folder.name}/{MANIFEST} is damaged: {error}; build it again") from None
+        raise ValueError(
+            f"{folder.name}/{MANIFEST} is damaged ({error}); build the notebook again"
+        ) from None
     return manifest
 
 

@@ -70,7 +70,7 @@ def fetch(item: str, path: str) -> Path:
     name, digest = f"{item}/{path}", str(entry["sha256"])
     place = verify(entry)
     if place == "damaged":
-        raise ValueError(f"{name}: sha256 of the file on this machine must be {digest}; remove it")
+        raise ValueError(f"{name} on this machine must have sha256 {digest}; remove the file")
     folder = mirror_folder() if place == "mirror" else cache_folder()
     if place == "not here":
         files = pooch.create(
@@ -80,7 +80,7 @@ def fetch(item: str, path: str) -> Path:
             files.fetch(name, downloader=pooch.HTTPDownloader(timeout=20))  # seconds
         except OSError as error:  # errors of requests, too, are of this kind
             raise DataUnreachable(
-                f"{name} ({entry['bytes']} bytes, licence: {entry['licence']}): not available "
+                f"{name} ({entry['bytes']} bytes, licence {entry['licence']}) is not available "
                 f"from {entry['url']} ({type(error).__name__}); set {MIRROR_VARIABLE} to a "
                 "folder that contains it"
             ) from None

@@ -158,7 +158,7 @@ class Report:
         comparison = None
         if against is not None:
             if values is None:
-                raise ValueError(f"{name}: values is missing; a figure is compared by its values")
+                raise ValueError(f"{name} needs values, by which a figure is compared")
             comparison = None if self._variant else compare(values, against, keys)
         elif basis == "recomputed" and name in self._known.index:
             raise ValueError(f"{name}: basis must not be recomputed without published values")

@@ -73,7 +73,7 @@ def _parsed(text: str) -> Settings:
     try:
         return Settings.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{FILE}: must be TOML: {error}") from None
+        raise ValueError(f"{FILE} must be TOML ({error})") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))

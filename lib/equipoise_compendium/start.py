@@ -61,7 +61,7 @@ def unchanged_sentences() -> list[str]:
         for cell in nbformat.read(path, as_version=4).cells:
             sentence = cell.source.strip().splitlines()[-1]
             if cell.source in expected and not sentence.startswith("#"):
-                found.append(f"notebooks/{path.name}: still the template's text: {sentence}")
+                found.append(f"notebooks/{path.name}: sentence of the template ({sentence})")
     return found
 
 
@@ -69,7 +69,7 @@ def _write_new(texts: Mapping[Path, str]) -> list[Path]:
     """Write files; raise if one of them exists."""
     existing = [str(path.relative_to(project.root())) for path in texts if path.exists()]
     if existing:
-        raise ValueError(f"{', '.join(existing)}: already exists; choose another name")
+        raise ValueError(f"{', '.join(existing)} already exists; choose another name")
     for path in texts:
         path.parent.mkdir(parents=True, exist_ok=True)
     write_files(texts)
@@ -79,7 +79,7 @@ def _write_new(texts: Mapping[Path, str]) -> list[Path]:
 def make_compendium(folder: Path, name: str, *, example: bool = True) -> None:
     """Make a compendium in a new or empty folder, with a small paper as an example."""
     if not re.fullmatch(r"[\w .,:&'()-]+", name):
-        raise ValueError(f"--name: must be letters, digits, blanks and . , : & ' ( ), got {name!r}")
+        raise ValueError(f"--name must be letters, digits, blanks and . , : & ' ( ), got {name!r}")
     words = {
         "NAME": name,
         "SLUG": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "compendium",

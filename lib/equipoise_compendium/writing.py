@@ -91,7 +91,7 @@ def new_folder(path: str | Path) -> Iterator[Path]:
         # An error of another file, or of a closed pipe, does not concern this folder.
         if not Path(error.filename or staged).is_relative_to(target.parent):
             raise
-        message = f"cannot write {path}: {reason(error)}; nothing was written"
+        message = f"cannot write {path} ({reason(error)}); nothing was written"
         raise ValueError(message) from None
 
 
@@ -127,7 +127,7 @@ def write_files(
             for path, content in contents.items():
                 target = Path(os.path.realpath(path))
                 if target.is_dir():
-                    raise ValueError(f"cannot write {path}: a folder; nothing was written")
+                    raise ValueError(f"cannot write {path}, which is a folder; nothing was written")
                 staged = stack.enter_context(staging(target))
                 is_parquet = path.suffix.lower() == ".parquet"
                 _write(staged, content, parquet=is_parquet, for_spreadsheets=for_spreadsheets)
@@ -137,5 +137,5 @@ def write_files(
             for staged, target in moves:
                 staged.replace(target)
     except OSError as error:
-        message = f"cannot write {path}: {reason(error)}; nothing was written"
+        message = f"cannot write {path} ({reason(error)}); nothing was written"
         raise ValueError(message) from None

@@ -421,7 +421,7 @@ def test_equal_modes_of_a_pair_are_the_plain_mode() -> None:
     assert bias(table)[["against", "mode", "value"]].to_numpy().tolist() == [
         ["Vanilla", "Informed", 0.5]
     ]
-    with pytest.raises(ValueError, match="2 answers are there twice"):
+    with pytest.raises(ValueError, match="2 answers occur twice"):
         bias(pd.concat([table, scored({"Informed": [1.0, 0.0]}, "LLM", "LLM")]))
 
 

@@ -185,7 +185,7 @@ def test_what_cannot_be_counted_is_refused(change: dict[str, Any], told: str) ->
 
 
 def test_citations_of_nothing_shown_are_an_error() -> None:
-    with pytest.raises(InputError, match="got none for 60 answers"):
+    with pytest.raises(InputError, match="at least one of 60 answers must have"):
         citation_share(many().assign(answer="So [9]"))
 
 

@@ -119,5 +119,5 @@ def test_refuses_groups_that_do_not_match(achieved: Any, target: Any) -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="there are jsd, nvd"):
+    with pytest.raises(ValueError, match="must be one of jsd, nvd"):
         distribution_similarity([1, 0], [0, 1], "kl")

@@ -81,5 +81,5 @@ def test_effectiveness_refuses_rankings_without_judgements_and_unknown_measures(
     run = scores.rename(columns={"bm25": "score"})
     with pytest.raises(ValueError, match="1 of 12 rankings have no judgements"):
         effectiveness(run, judgements[judgements["query"] != "q00"], by=["task"])
-    with pytest.raises(ValueError, match="knows no measure 'nonsense'"):
+    with pytest.raises(ValueError, match="unknown measure 'nonsense'"):
         effectiveness(run, judgements, by=["task"], measures={"what": "nonsense"})

@@ -33,7 +33,7 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
         ("she\n", "line 1: must be a term, a comma and its group, such as she,f, got 'she'"),
         (",f\n", "line 1: must be a term, a comma"),
         ("her,\n", "line 1: must be a term, a comma"),
-        ("he,m\n\nHe,m\n", 'line 3, column "term": must be once in a group'),
+        ("he,m\n\nHe,m\n", 'line 3, column "term": must be unique in its group'),
         ("old man,m\n", "line 1, column \"term\": must be a single word, got 'old man'"),
         ("he,m\nhim,m\n", "must be terms of two groups or more"),
         ("", "an empty file"),

@@ -123,15 +123,15 @@ def test_lines_are_right_below_a_field_with_a_line_break(tmp_path: Path) -> None
         (HEADER.encode("utf-16"), "UTF-16"),
         (HEADER.replace(",", ";").encode(), "line 1: must be columns between commas"),
         (HEADER.replace("topic", "run").encode(), 'column "run": must be named once'),
-        (HEADER.replace("topic", "theme").encode(), 'column "topic": must be a column of the file'),
-        (HEADER.replace("ORIGIN", "COLOUR").encode(), r"without it \(run.*RATINGS, COLOUR\)"),
+        (HEADER.replace("topic", "theme").encode(), 'column "topic": must be in the header'),
+        (HEADER.replace("ORIGIN", "COLOUR").encode(), "column.*got run.*RATINGS, COLOUR"),
         (b"PAR1 but nothing else", "must be a Parquet file"),
     ],
 )
 def test_a_file_that_is_no_nugget_table_is_an_error(
     tmp_path: Path, content: bytes, message: str
 ) -> None:
-    if message.startswith(("column", "without", r"without")):
+    if message.startswith("column"):
         content += b"a,T,1,3,4,2,0 1 0,1 0\n"
     assert re.search(message, fault(tmp_path, content))
 
@@ -162,7 +162,9 @@ def test_parquet_with_text_lists_and_gaps(tmp_path: Path) -> None:
 def test_a_selection_of_attribute_sets(tmp_path: Path) -> None:
     path = write(tmp_path, HEADER + "a,T,1,3,4,2,not read,1 0\n")
     assert list(read_nuggets(path, SETS, ["ORIGIN"]).memberships) == ["ORIGIN"]
-    with pytest.raises(ValueError, match="no attribute set COLOUR; there are RATINGS, ORIGIN"):
+    with pytest.raises(
+        ValueError, match="unknown attribute set COLOUR, must be one of RATINGS, ORIGIN"
+    ):
         read_nuggets(path, SETS, ["COLOUR"])
 
 

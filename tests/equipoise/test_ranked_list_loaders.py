@@ -94,7 +94,7 @@ def test_the_same_lines_with_other_white_space(
         ("1e-3", "x", ", line 2, column \"score\": must be a finite number, got 'x'"),
         ("1e-3", "nan", 'line 2, column "score": must be a finite number, got nan'),
         ("1e-3", "inf", 'line 2, column "score": must be a finite number, got inf'),
-        ("Q0 d2", "Q0 d1", 'line 2, column "document": must be once in the ranking of a topic'),
+        ("Q0 d2", "Q0 d1", 'line 2, column "document": must be unique in the ranking of a topic'),
         ("1e-3 bm25", "1e-3 bm52", "column \"tag\": must be 'bm25', as in the first line, got"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_run_has_an_order(order: Any, head: str, documents: str, tmp_path: Pat
 
 def test_sorting_is_noted_and_no_order_leaves_the_file_s(tmp_path: Path) -> None:
     path = written(tmp_path, SHUFFLED)
-    with pytest.warns(Note, match="2 of 2 rankings are sorted by score"):
+    with pytest.warns(Note, match="2 of 2 rankings were not in the order"):
         read_run(path)
     run = read_run(path, order=None)
     assert run["document"].tolist() == [*"caddbe"]
@@ -234,7 +234,7 @@ def test_names_of_columns_are_no_judgement(header: str, row: str, tmp_path: Path
         ("topic document author\nM002 d1 L1\n", "line 1, column \"level\": .*got 'author'"),
         ("M002 d1 L2\nM002 0 d2 2\n", "line 2: must be 3 columns, topic document level, got 4"),
         ("M002 d1 L2\nM002 d3 1.5\n", "line 2, column \"level\": .* got '1.5'"),
-        ("M002 d1 L2\nM002 d1 L0\n", 'line 2, column "document": must be once in the judgements'),
+        ("M002 d1 L2\nM002 d1 L0\n", 'line 2, column "document": must be unique in the judgements'),
         (RUN, "line 1: must be judgements, topic 0 document level, got a run"),
     ],
 )
@@ -265,7 +265,7 @@ SHARES = 'line 1, column "SIZE": must be 2 probabilities that sum to 1'
         ("t d 0.5 0.4\n", SHARES),
         ("t d 1.5 -0.5\n", SHARES),
         ("t d nan 0.5\n", SHARES),
-        ("t d 1 0\nt d 0 1\n", 'line 2, column "document": must be once in the memberships'),
+        ("t d 1 0\nt d 0 1\n", 'line 2, column "document": must be unique in the memberships'),
     ],
 )
 def test_bad_memberships_are_named(text: str, message: str, tmp_path: Path) -> None:

@@ -59,7 +59,12 @@ def test_text_may_be_packed_and_have_a_byte_order_mark(tmp_path: Path) -> None:
 
 
 def test_json_is_read_with_each_key_once(tmp_path: Path) -> None:
-    for text, message in (('{"a": 1, "a": 2}', "'a' twice"), ("[", "no JSON"), ("[" * 10**5, "no")):
+    messages = {
+        '{"a": 1, "a": 2}': "two keys 'a'",
+        "[": "invalid JSON",
+        "[" * 10**5: "invalid JSON",
+    }
+    for text, message in messages.items():
         with pytest.raises(ValueError, match=message):
             json_value(text)
     lines = written(tmp_path, '{"a": 1}\n\n{"a": 2}\n')
@@ -102,7 +107,7 @@ def test_a_table_names_what_is_wrong() -> None:
             "t.csv, line 5, column \"n\": must be a finite number, got ''",
         ),
         (lambda: table.whole_numbers("n", least=2), "line 2, column \"n\": .*at least 2, got '1'"),
-        (lambda: table.need(["b"]), 'column "b": must be a column of the file, got .*a, n'),
+        (lambda: table.need(["b"]), 'column "b": must be in the header, got .*a, n'),
         (lambda: table.once(["n"], "given once"), None),
     ):
         if message is None:

@@ -65,7 +65,7 @@ TURN = {"number": 1, "raw_utterance": "What?"}
         ("first\tWhat?\n", "line 1: must be an id such as 31_4"),
         ("a b_1\tWhat?\n", "line 1: must be an id such as 31_4"),
         ("31_1\tWhat?\n\n31_1\tWhy?\n", "line 3: each turn must be given once, got '31_1'"),
-        ('[{"number": 1,\n "turn": [}]', "must be a JSON list of topics, got no JSON"),
+        ('[{"number": 1,\n "turn": [}]', "must be a JSON list of topics, got invalid JSON"),
         ("{}", "must be a JSON list of topics"),
         ("[]", "must be a JSON list of topics"),
         ([{"number": 1, "turn": []}], "must be topics with at least one utterance"),

@@ -117,8 +117,8 @@ def test_a_table_explains_other_labels_and_names_entities() -> None:
     ("results", "sets", "message"),
     [
         ([region(TEXT, FIRST, "L2|big")], ONE, "unknown label 'big'"),
-        ([region(TEXT, FIRST, "large")], ONE, "no level"),
-        ([region(TEXT, FIRST, "L2")], ONE, "no group of SIZE"),
+        ([region(TEXT, FIRST, "large")], ONE, "one label must be a level"),
+        ([region(TEXT, FIRST, "L2")], ONE, "must have a group of SIZE"),
         ([region(TEXT, FIRST, "L2|small")], SETS, "unknown label 'small'"),  # of two sets
         ([region(TEXT, "chess", "L2|large")], ONE, "must mark words of one system turn"),
         ([region(TEXT, "Katwe.\nUser: More", "L2|large")], ONE, "of one system turn"),
@@ -199,4 +199,4 @@ def test_files_that_name_no_annotator_are_one_annotator_each(tmp_path: Path) -> 
     result = called("agreement", *files, "--attributes", sets)
     assert result.exit_code == 0, result.output
     assert ",,,units found by several,1" in result.stdout
-    assert "annotations of all annotators for 3 of 3 conversations (100%)" in result.stderr
+    assert "3 of 3 conversations have annotations of all annotators (100%)" in result.stderr

@@ -37,7 +37,7 @@ def table(path: Path) -> pd.DataFrame:
 def test_score_gfrc_writes_tidy_csv(tmp_path: Path) -> None:
     output = tmp_path / "scores.csv"
     result = run("score", "gfrc", *MOVIES, "-o", str(output))
-    seen = "coverage: a relevant nugget for 2 of 2 conversations (100%)\n"
+    seen = "coverage: 2 of 2 conversations have a relevant nugget (100%)\n"
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.startswith(seen)
     scores = table(output)

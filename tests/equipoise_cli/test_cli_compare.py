@@ -196,7 +196,7 @@ def test_tukey_takes_no_second_correction(
 ) -> None:
     result = called("compare", scores, "--resamples", 99, *options)
     assert result.exit_code == (2 if is_refused else 0)
-    assert ("and takes no other correction; leave it out" in result.stderr) == is_refused
+    assert ("remove --correction, or choose" in result.stderr) == is_refused
 
 
 # --- what is written ------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def test_groups_apart_or_one_of_them(tmp_path: Path) -> None:
     )
     both = called("compare", tmp_path / "s.csv")
     assert both.exit_code == 2
-    assert "nDCG has scores of A, B" in both.stderr
+    assert "nDCG has scores of several attribute sets ('A', 'B')" in both.stderr
     apart = called(
         "compare",
         tmp_path / "s.csv",

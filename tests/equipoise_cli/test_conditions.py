@@ -104,8 +104,8 @@ def test_of_many_rows_the_first_are_said_and_all_are_counted(
 @pytest.mark.parametrize(
     ("condition", "told"),
     [
-        ("CAB-recall>0.05", "no measure 'CAB-recall'"),
-        ("R[D]>0.05", "nothing is named 'D' for 'R[D]>0.05'; there are mine, A"),
+        ("CAB-recall>0.05", "unknown measure 'CAB-recall'"),
+        ("R[D]>0.05", "unknown name 'D' in 'R[D]>0.05', must be one of mine, A"),
         ("undefined>0", "undefined has a mean without a value"),
         ("CAB-precision>5", "CAB-precision lies between -1 and 1: 'CAB-precision>5' always has"),
         ("R<-0.1", "R lies between 0 and 1"),

@@ -111,7 +111,7 @@ def test_a_shared_term_and_a_missing_document_are_notes_not_errors(files: dict[s
     result = called(files)
     assert result.exit_code == 0
     assert "robin in more than one group" in result.stderr
-    assert "coverage: a text for 5 of 6 ranked documents (83%); not for d9" in result.stderr
+    assert "coverage: 5 of 6 ranked documents have a text (83%); missing for d9" in result.stderr
 
 
 def test_folders_of_runs_and_documents_give_what_one_file_gives(

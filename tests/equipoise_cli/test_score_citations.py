@@ -269,7 +269,7 @@ def test_a_document_without_a_source_is_counted(tmp_path: Path) -> None:
     none = called("score", "citations", path, "--source-key", "colour")
     assert none.exit_code == 2
     assert "no document of" in none.stderr
-    assert "has a key colour; they have id, metadata, page_content, source" in none.stderr
+    assert "set --source-key to one of id, metadata, page_content, source" in none.stderr
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_a_variant_has_a_place_of_its_own(root: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sise": "3"}, r"unknown parameter 'sise'; it has size \(int\), scale \(float\)"),
+        ({"sise": "3"}, r"unknown parameter 'sise', must be one of size \(int\), scale \(float\)"),
         ({"size": "three"}, r"size: must be int \(how many rows\), got 'three'"),
         ({"size": "2.5"}, "must be int"),
         ({"size": "true"}, "must be int"),

@@ -180,7 +180,7 @@ def test_names_that_cannot_be_used(words: list[str], message: str) -> None:
         ('name = "Mine"\nleed = "x"\n', "leed: Extra inputs"),
         ("guide = 3\n", "guide: .*got 3"),
         ('actions = [["javascript:alert(1)", "x"]]\n', r"actions: .*must begin with https"),
-        ("name = Mine\n", r"data/compendium\.toml: must be TOML: .*line 1"),
+        ("name = Mine\n", r"data/compendium\.toml must be TOML .*line 1"),
         ("systems = 3\n", "systems: .*got 3"),
     ],
 )

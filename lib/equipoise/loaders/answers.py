@@ -8,9 +8,10 @@ One object per answer::
 
 (on one line). ``question`` names the question, ``mode`` is one of `equipoise.answer_modes.MODES` or
 two of them as X/Y, the authors are the actual ones, the same in every mode, and ``relevant``
-numbers the relevant documents from 1. Optional: ``documents``, how many were shown; ``shown``,
-their ids; ``gold``, gold answers; ``citations``, the cited documents with the probability of their
-number, or null. Further keys distinguish answers to the same question in the same mode.
+numbers the relevant documents from 1. Optional keys are ``documents`` (how many were shown),
+``shown`` (their ids), ``gold`` (correct answers) and ``citations`` (the cited documents with the
+probability of their number, or null). Further keys distinguish answers to the same question in the
+same mode.
 
 Cached model outputs have their settings on line 1, and ``"record": "answer"`` on the other lines.
 

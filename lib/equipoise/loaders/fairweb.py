@@ -69,6 +69,6 @@ def read_memberships(path: str | Path, attribute: AttributeSet) -> pd.DataFrame:
     if not is_distribution.all():
         row = int(np.flatnonzero(~is_distribution)[0])
         raise file.error(row, attribute.name, attribute.wanted, shares[row].tolist())
-    file.check_once(table, "once in the memberships of a topic")
+    file.check_once(table, "unique in the memberships of a topic")
     memberships = table.select(["topic", "document"]).to_pandas().astype("str")
     return memberships.assign(**dict(zip(groups, shares.T, strict=True)))

@@ -34,7 +34,7 @@ def read_terms(path: str | Path) -> pd.DataFrame:
         if len(term.split()) > 1 or "," in term:
             raise input_error(path, "a single word", shown(term), number, "term")
         if (term.lower(), group) in keys:
-            wanted = "once in a group, compared in lower case"
+            wanted = "unique in its group, in lower case"
             raise input_error(path, wanted, shown(term), number, "term")
         keys.add((term.lower(), group))
         rows.append((term, group))

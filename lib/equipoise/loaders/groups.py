@@ -79,11 +79,12 @@ def read_groups(
 ) -> Groups:
     """Group memberships of documents, and their attribute set, of any file that has them.
 
-    ``path``: a table with a column document (docno, doc_id), and a column of groups called like the
-    set, or group, or the only one, or a column of shares for each group, and maybe topic; or lines
-    ``topic document p1 p2 ...`` as of FairWeb. ``target``: a file, ``uniform``, or
-    ``group:number,...``, whose order is that of ordinal groups. ``sets``: attribute sets by name,
-    which need neither kind nor target. ``missing``: as in `equipoise.tidy_memberships`.
+    ``path`` is a table, or has lines ``topic document p1 p2 ...`` as in FairWeb. A table has a
+    column document (docno, doc_id), either one column of groups (named like the set, or group, or
+    the only one) or one column of shares per group, and optionally topic. ``target`` is a file,
+    ``uniform``, or ``group:number,...`` with ordinal groups in their order. ``sets`` are attribute
+    sets by name, which need neither kind nor target. ``missing`` is as in
+    `equipoise.tidy_memberships`.
     """
     file = ColumnFile(path)
     attribute = (sets or {}).get(name) or _attribute_set(name, kind, target)

@@ -39,7 +39,7 @@ _FORMATS = (
 
 
 def read_scores(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
-    """Read scores by topic: columns run, topic, attribute, measure, value; means are left out.
+    """Read scores by topic as columns run, topic, attribute, measure and value, without means.
 
     ``paths``: a file, or several. A value that is empty or NaN is kept as NaN. A score that comes
     twice is an error.

@@ -15,13 +15,13 @@ An *annotated transcript* is text as in gfrc's Figure 5::
 
 ``##### topic`` opens a conversation (a run may follow the topic); ``### U1`` and ``### S1`` open
 the user's and the system's turns, with ``o`` or ``x`` after a system turn that was judged useful or
-not. Lines that begin with ``#`` or ``wc=`` annotate the line of text before them: the relevance
-level, memberships in the groups of an attribute set, ``#ENTITY: name`` (equal names are duplicates)
-and ``#WORDS: n`` (the nugget is the last n words of its line; one by default). ``wc=`` states the
-position of the nugget's last word, which is checked. A line of text that begins with ``#`` or
-``wc=`` needs a backslash before it; ``[A 452-word response ...]`` on a line of its own counts for
-so many omitted words. Words are separated by white space and counted over the whole conversation,
-user turns included; the first is word 1.
+not. Lines that begin with ``#`` or ``wc=`` annotate the line of text before them. They give the
+relevance level, memberships in the groups of an attribute set, ``#ENTITY: name`` (equal names are
+duplicates) and ``#WORDS: n`` (the nugget is the last n words of its line, by default one). ``wc=``
+states the position of the nugget's last word, which is checked. A line of text that begins with
+``#`` or ``wc=`` needs a backslash before it; ``[A 452-word response ...]`` on a line of its own
+counts for so many omitted words. Words are separated by white space and counted over the whole
+conversation, user turns included; the first is word 1.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def parse_transcripts(
         elif line:
             reader.add_text(line)
     if not reader.rows:
-        raise ValueError(f"{path}: no conversation; begin with '##### topic' and '### U1'")
+        raise ValueError(
+            f"{path}: has no conversation, which begins with '##### topic' and '### U1'"
+        )
     rows = []
     for row in reader.rows:
         line_number, notes = row.pop("number"), row.pop("notes")
@@ -121,8 +123,10 @@ class _Reader:
         is_system = self.turns % 2 == 1
         header = f"### {'S' if is_system else 'U'}{self.turns // 2 + 1}"
         allowed = [header, f"{header} o", f"{header} x"] if is_system else [header]
-        if not self.key or " ".join(line.split()) not in allowed:
-            self.fail(f"must be {header!r} within a conversation, got {line!r}")
+        if not self.key:
+            self.fail(f"must be '##### topic' before the first turn, got {line!r}")
+        if " ".join(line.split()) not in allowed:
+            self.fail(f"must be {header!r}, the next turn, got {line!r}")
         mark = line.split()[-1] if line.split()[-1] in ("o", "x") else ""
         speaker = "system" if is_system else "user"
         self.key |= {"turn": self.turns // 2 + 1, "speaker": speaker, "mark": mark}
@@ -186,7 +190,7 @@ def _annotation(
             fields[name] = _memberships(where, attributes[name], value)
         elif name not in ("#L", "wc="):
             known = ", ".join(attributes) or "none"
-            raise ValueError(f"{where}: unknown attribute set {name!r}; known: {known}")
+            raise ValueError(f"{where}: unknown attribute set {name!r}, must be one of {known}")
     missing = [name for name in attributes if not fields[name]]
     if fields["level"] != "0" and missing:
         problem = f"a relevant nugget must have memberships, such as #{missing[0]}: (...)"

@@ -116,7 +116,7 @@ def _check_run(table: Any, file: ColumnFile) -> None:
         row = int(np.flatnonzero(tags != tags[0])[0])
         first, other = table["tag"][0].as_py(), table["tag"][row].as_py()
         raise file.error(row, "tag", f"{shown(first)}, as in the first line", other)
-    file.check_once(table, "once in the ranking of a topic")
+    file.check_once(table, "unique in the ranking of a topic")
 
 
 def _in_order(
@@ -130,8 +130,9 @@ def _in_order(
     n_sorted = len(np.unique(lists[rows[rows != in_file]]))
     if n_sorted:
         warnings.warn(
-            f"{file}: {n_sorted:,} of {len(np.unique(lists)):,} rankings are sorted by score, ties "
-            "by document id, as trec_eval does; --order file keeps the file's order",
+            f"{file}: {n_sorted:,} of {len(np.unique(lists)):,} rankings were not in the order of "
+            "their "
+            "scores and are sorted as in trec_eval; --order file keeps the order of the file",
             Note,
             stacklevel=4,
         )
@@ -169,7 +170,7 @@ def run_files(path: str | Path) -> list[Path]:
 
 
 def run_names(paths: Sequence[str | Path]) -> list[str]:
-    """What runs are called: by their tags; those that share one, by their paths."""
+    """Return the names of runs, which are their tags, or their paths if they share a tag."""
     return names_of_files(list(map(run_name, paths)), paths)
 
 
@@ -216,6 +217,6 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
             row = int(np.flatnonzero(numbers == code)[0])
             raise file.error(row, "level", "a level such as L2 or 2", text)
         levels[code] = max(0, int(text.removeprefix("L")))
-    file.check_once(table, "once in the judgements of a topic")
+    file.check_once(table, "unique in the judgements of a topic")
     ids = table.select(["topic", "document"]).to_pandas().astype("str")
     return ids.assign(level=levels[numbers])

@@ -244,9 +244,10 @@ def score_answers(
 def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each citation whose probability was recorded.
 
-    ``answers``: with the columns ``question``; ``relevant``, the numbers of the relevant documents;
-    ``citations``, for each answer a list of mappings with ``document`` and ``probability`` (None
-    where it is not known), or None. Optional: ``documents``, how many were shown. Returns the other
+    ``answers`` has the columns ``question``, ``relevant`` (the numbers of the relevant documents)
+    and ``citations``. Citations of an answer are a list of mappings with ``document`` and
+    ``probability`` (None where it is not known), or None. The column ``documents``, how many were
+    shown, is optional. Returns the other
     columns of the answer without its text and gold answers, then ``document``, ``relevant`` (bool)
     and ``probability`` (NaN where it is not known), in the order of the answers. Every mention
     counts; documents that were not shown are left out, and a note says how many.
@@ -507,7 +508,7 @@ def _each_answer_once(
     keys = [*by, *AUTHORS_OF, "mode", "question"]
     need_columns(scored, (*keys, *measures))
     if scored.empty or scored[keys].isna().to_numpy().any():
-        raise ValueError(f"there must be at least one answer, and none without {listed(keys)}")
+        raise ValueError(f"needs at least one answer; every answer must have {listed(keys)}")
     names = {mode: mode_name(mode) for mode in scored["mode"].unique()}
     table = scored.assign(mode=scored["mode"].map(names))
     is_repeated = table.duplicated(keys)
@@ -515,8 +516,8 @@ def _each_answer_once(
         example = table.loc[is_repeated, keys].iloc[0]
         words = ", ".join(f"{name} {value}" for name, value in example.items())
         raise ValueError(
-            f"{is_repeated.sum()} answers are there twice, the first of {words};"
-            " name the column that distinguishes them in by"
+            f"{is_repeated.sum()} answers occur twice, the first of {words}; set `by` to the column"
+            " that distinguishes them"
         )
     return table
 
@@ -650,21 +651,22 @@ def score_attribution(
 ) -> pd.DataFrame:
     r"""Score the quality of each mode, CAS, CAB and attribution confidence, one row each.
 
-    ``answers``: as those of `score_answers`, with ``mode, relevant_author, nonrelevant_author``;
-    optional: ``not_read``, true for answers that are counted but not scored. ``by``: further
-    columns to group by, such as the model. ``run``: name of the answers. Returns ``run``, an
-    empty ``topic`` (every row is a mean or a total over questions), by,
+    ``answers`` are those of `score_answers`, with ``mode, relevant_author, nonrelevant_author``.
+    The column ``not_read``, true for answers that are counted but not scored, is optional. ``by``
+    are further columns to group by, such as the model, and ``run`` names the answers. Returns
+    ``run``, an empty ``topic`` (every row is a mean or a total over questions), by,
     ``relevant_author, nonrelevant_author, mode, against, measure, value, low, high, t, p_t,
-    p_permutation, count, left_out, read``. The measures of a mode: precision, recall, exact_match,
-    cited, cited_relevant (means, with bootstrap intervals over questions), uncited, out_of_range,
-    repeated, malformed (totals), each with the number of answers as ``count``; AC-relevant and
-    AC-nonrelevant, with intervals over the citations, which are counted, and as ``left_out`` those
-    without a probability; AC-difference between them, with Welch's test. Of a mode against another:
-    CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the questions counted and left out. A
-    mean of absolute differences is above 0 as soon as one answer changes: CAS has no test.
-    ``read``: share of the answers, or of the questions in both modes, that cite a document shown.
-    NaN where a column does not apply. InputError where no answer of a group cites a document shown,
-    or no question is answered in two modes that are compared.
+    p_permutation, count, left_out, read``.
+
+    A mode has means with bootstrap intervals over questions (precision, recall, exact_match, cited,
+    cited_relevant) and totals (uncited, out_of_range, repeated, malformed), with the number of
+    answers as ``count``. AC-relevant and AC-nonrelevant have intervals over citations; ``count``
+    are the citations, and ``left_out`` those without a probability. AC-difference has Welch's test.
+    A mode against another has CAS-precision, CAS-recall, CAB-precision, CAB-recall, with the
+    questions counted and left out. A mean of absolute differences is above 0 as soon as one answer
+    changes: CAS has no test. ``read``: share of the answers, or of the questions in both modes,
+    that cite a document shown. NaN where a column does not apply. InputError where no answer of a
+    group cites a document shown, or no question is answered in two modes that are compared.
 
     thesis, section 5.3.3.
 
@@ -884,9 +886,8 @@ def verdicts(
 ) -> list[str]:
     """Return one sentence per CAB of `score_attribution`: its verdict, or the required sample size.
 
-    ``favoured`` and ``level`` are those of the table; ``difference``: the bias that the required
-    number of questions detects with 80% power; ``least_read``: where less was read there is no
-    verdict.
+    ``favoured`` and ``level`` are those of the table. ``difference`` is the bias that the required
+    number of questions detects with 80% power. Below the share ``least_read`` there is no verdict.
 
     >>> row = {"measure": "CAB-precision", "relevant_author": "Human", "nonrelevant_author": "LLM"}
     >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60, "read": 1.0}

@@ -115,11 +115,11 @@ def citations(answer: str, documents: int | None = None) -> Citations:
     (``[Document 5]``, ``[5a]``, ``[-1]``, ``[5`` without its end) and numbers in the brackets of
     other scripts (【5】). Brackets without any digit are prose, and so are numbers in parentheses.
 
-    ``documents``: number of documents shown; numbers from 1 to it are in range. Without it, every
-    number from 1 is.
+    ``documents`` is the number of documents shown; numbers from 1 to it are in range. Without it,
+    every number from 1 is.
 
-    thesis, Figure 5.2: the prompt asks to cite "using [1] [2] [3] etc."; section 5.3.3 counts cited
-    documents, so that a repeated number is one.
+    The prompt of Figure 5.2 of the thesis asks to cite "using [1] [2] [3] etc.". Section 5.3.3
+    counts cited documents, so a repeated number counts once.
 
     >>> citations("In Wales [2], or so they say [3, 2] [9] [Document 1].", 5)
     Citations(cited=(2, 3), out_of_range=(9,), repeated=1, malformed=1)
@@ -298,12 +298,12 @@ def in_brackets(
 ) -> tuple[list[str], list[str]]:
     r"""Put the citations of answers in square brackets; other brackets become parentheses.
 
-    ``style``: one of `STYLES`, a regular expression whose first group, or else the whole, has the
-    numbers, or ``auto``: for each answer the style in which it cites the most documents. Powers and
-    enumerations look like superscripts and ``(1)``: those are read where they are the only
-    citations of an answer, in at least half of the answers without others and a tenth of all.
-    ``documents``: how many each answer had; ``addresses``: the numbers of its documents by their
-    `plain_address`, so that ``auto`` also reads links to them.
+    ``style`` is one of `STYLES`, ``auto``, or a regular expression, whose first group (or match)
+    has the numbers. With ``auto``, each answer has the style in which it cites the most documents.
+    Powers and enumerations look like superscripts and ``(1)``. These styles are read in answers
+    without other citations, if half of these answers and a tenth of all answers have them.
+    ``documents`` is how many each answer had. ``addresses`` are the numbers of its documents by
+    their `plain_address`, so that ``auto`` also reads links to them.
 
     Returns the texts and the style of each, empty where ``auto`` finds none.
 

@@ -22,7 +22,7 @@ def parsed_measure(name: str) -> Any:
         measure = ir_measures.parse_measure(name)
         measure.validate_params()
     except (ValueError, NameError) as error:
-        raise ValueError(f"ir_measures knows no measure {name!r}: {error}") from None
+        raise ValueError(f"unknown measure {name!r} of ir_measures ({error})") from None
     except AssertionError:
         # It holds its parameters by assertions, which name objects of its own.
         remedy = "ir_measures wants a cut-off, such as P@10, and parameters that it knows"
@@ -46,8 +46,8 @@ def effectiveness(
 
     ``run``: ``query, document, score`` and the columns of `by`. ``judgements``: ``query, document,
     grade``, and those columns of `by` that judgements depend on (such as ``task``). ``by``: columns
-    that with ``query`` make one ranking, such as ``run``, ``task`` or ``alpha``. ``measures``: what
-    each measure is called in the result, and how ir_measures names it: ``{"MAP": "AP(rel=2)"}``
+    that with ``query`` make one ranking, such as ``run``, ``task`` or ``alpha``. ``measures``
+    maps the name of each measure in the result to its name in ir_measures. ``{"MAP": "AP(rel=2)"}``
     counts grades from 2 on as relevant. Ties of scores are broken by document id, descending, as
     trec_eval does, which keeps scores in single precision; or values are means over all orders of
     the ties, up to 20,000 of a ranking, else over 1,000 drawn. Raises ValueError where a ranking
@@ -142,8 +142,8 @@ def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.Data
 def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rankings whose ties mix relevances in all orders of these, each with its judgements.
 
-    The others stay as they are. ``ranked``: by score, falling; each ranking returned is in the
-    order of its rows.
+    The others stay as they are. ``ranked`` is sorted by descending score, and each ranking
+    returned is in the order of its rows.
     """
     graded = ranked.merge(qrels, how="left").fillna({"relevance": 0})
     n_relevances = graded.groupby(["query_id", "score"])["relevance"].transform("nunique")

@@ -203,8 +203,8 @@ def _gains_by_level(qrels: pd.DataFrame, gains: Mapping[int, float] | None) -> d
     without_gain = sorted(levels - set(gains) - {0})
     if without_gain:
         raise ValueError(
-            f"gains must be for every level, got {sorted(gains)}; the qrels have level "
-            f"{listed(without_gain)}"
+            f"gains: level {listed(without_gain)} of the qrels is missing, got levels "
+            f"{listed(sorted(gains))}"
         )
     return {0: 0.0, **gains}
 
@@ -340,9 +340,9 @@ def _members(
 ) -> tuple[Integers, Floats, Booleans, list[Seen], Floats]:
     """Memberships of all ranked documents, for the topics that an attribute set applies to.
 
-    Returns those topics; memberships, shaped (runs, those topics, ranks, groups), uniform where
-    there is none; where there is one, shaped alike without groups; and of how many documents there
-    is one, as `_Rankings.seen` has it.
+    Returns those topics, the memberships, where they exist, and their coverage. Memberships are
+    shaped (runs, those topics, ranks, groups) and uniform where they are missing. Coverage is as in
+    `_Rankings.seen`.
     """
     groups = list(attribute.groups)
     absent = [group for group in groups if group not in table.columns]
@@ -500,7 +500,7 @@ def gfr_table(
     - :math:`Utility(L, k)`: what they have by then
     - :math:`DistrSim^m(L, k)`: similarity of the groups met by then to the target, for
       attribute set m
-    - :math:`w_0, w_m`: weights of utility and of attribute set m; they sum to 1
+    - :math:`w_0, w_m`: weights of utility and of attribute set m, which sum to 1
     - :math:`M`: number of attribute sets
 
     Parameters
@@ -512,11 +512,11 @@ def gfr_table(
         Relevance levels, or any input of `equipoise.tidy_qrels`. Every topic in it is scored, 0
         where a run has no ranking for it.
     memberships : mapping of str to DataFrame, columns topic, document and one per group
-        By the name of the attribute set; without topic, for all topics. Or any input of
-        `equipoise.tidy_memberships`.
+        By the name of the attribute set, or any input of `equipoise.tidy_memberships`. Without the
+        column topic, a table is for all topics.
     attributes : mapping of str to AttributeSet
-        By name, for the same names; without any, the groups found in the memberships, nominal, with
-        a uniform target.
+        By name, for the same names. The default are the groups in the memberships, nominal, with a
+        uniform target.
     utilities : mapping of str to callable
         Utilities by the name of their measure: from gains shaped (..., ranks) to numbers that
         broadcast to that shape.
@@ -535,8 +535,8 @@ def gfr_table(
         If no ranked document of a run has a judgement, or a membership in an attribute set, or no
         topic a ranking.
     ValueError
-        If a document comes twice in a ranking, in the qrels or in memberships; a level has no gain;
-        memberships and attribute sets are not the same or do not fit.
+        If a document occurs twice in a ranking, in the qrels or in memberships, if a level has no
+        gain, or if memberships and attribute sets differ or do not fit.
 
     Notes
     -----

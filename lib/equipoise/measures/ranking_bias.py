@@ -67,8 +67,8 @@ class TermGroups:
     """Which representative term represents which group.
 
     ``groups``: in the order of every axis *groups* and of the target. ``terms``: lower-cased, each
-    once. ``membership`` (shaped (terms, groups)): True where the term represents the group: the
-    sets V_G of Eq. 4.9. A term in two groups counts for both, as in the public NFaiRR program.
+    once. ``membership`` (shaped (terms, groups)): True where the term represents the group (the
+    sets V_G of Eq. 4.9). A term in two groups counts for both, as in the public NFaiRR program.
     """
 
     groups: tuple[str, ...]
@@ -211,8 +211,9 @@ def count_terms(
 ) -> TermCounts:
     """Count terms in a stream of documents; memory has one batch and the counts.
 
-    ``documents``: pairs of id and text, or tables with the columns document and text; it may be a
-    generator. ``terms``: lower-cased, as in the public NFaiRR program. ``batch``: texts in memory.
+    ``documents`` are pairs of id and text, or tables with the columns document and text, and may be
+    a generator. ``terms``: lower-cased, as in the public NFaiRR program. ``batch``: texts in
+    memory.
 
     Examples
     --------
@@ -805,7 +806,7 @@ def _terms_seen(counts: TermCounts, groups: TermGroups) -> Seen:
 def _shares_with_text(
     run_of_list: pd.Series, with_text: Booleans, present: Booleans, cutoffs: Sequence[int]
 ) -> Floats:
-    """Return the share of the first k documents with a text: (lists, then runs; cutoffs)."""
+    """Return the share of the first k documents with a text, shaped (lists and runs, cutoffs)."""
     sums = []
     for ranks in (with_text, present):
         list_sums = pd.DataFrame(_sums_at(ranks.astype(np.float64), cutoffs))
@@ -824,8 +825,8 @@ def _ideals(
 ) -> Floats:
     """Return IFaiRR over the background, shaped (lists, cutoffs) or (cutoffs,).
 
-    ``omega``: neutrality of all documents, and last that of a missing one; ``listed_omega``: of the
-    ranked ones, shaped (lists, ranks).
+    ``omega`` is the neutrality of all documents and, last, of a missing one. ``listed_omega`` is
+    the neutrality of the ranked documents, shaped (lists, ranks).
     """
     if isinstance(background, pd.DataFrame):
         absent = sorted(set(topics) - set(background["topic"]))
@@ -860,16 +861,16 @@ def score_ranking_bias(
     """Score every run, topic and cut-off by NFaiRR, FaiRR, TED and TExFAIR.
 
     ``runs``: columns ``run, topic, document, rank``, or what `equipoise.tidy_runs` takes, and
-    ``score`` for means over the orders of ties: these are exact for FaiRR, a sum over ranks; TED is
-    averaged over all orders, up to 20,000 of a list, else over 1,000 random ones. ``counts`` may be
-    texts by id, ``groups`` the group of each term. ``target``: by the names of the groups, or in
-    their order. ``background``: may also be a table with columns ``topic, document``.
-    ``undefined``: NFaiRR where its ideal is zero. Returns columns ``run, topic, attribute, measure,
-    value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``, ``TED(proportional=False)@k``,
-    ``TExFAIR@k``, ``TExFAIR(proportional=False)@k``. An empty topic is the mean over the topics;
-    one undefined topic makes it undefined. ``seen``: the share of the first k documents with a
-    text. Raises InputError where no ranked document of a run has one, or no term occurs in any
-    text. thesis Eqs. 4.1 to 4.13.
+    ``score`` for means over the orders of ties. They are exact for FaiRR, which is a sum over
+    ranks. TED is averaged over all orders, up to 20,000 of a list, else over 1,000 random ones.
+    ``counts`` may be texts by id, ``groups`` the group of each term. ``target``: by the names of
+    the groups, or in their order. ``background``: may also be a table with columns ``topic,
+    document``. ``undefined``: NFaiRR where its ideal is zero. Returns columns ``run, topic,
+    attribute, measure, value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
+    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k``. An empty topic
+    is the mean over the topics; one undefined topic makes it undefined. ``seen``: the share of the
+    first k documents with a text. Raises InputError where no ranked document of a run has one, or
+    no term occurs in any text. thesis Eqs. 4.1 to 4.13.
 
     Examples
     --------

@@ -178,7 +178,7 @@ def _bits(size: int) -> Integers:
 class GraphStructure(Structure):
     """Permutations in which each utterance comes somewhere after all that it depends on.
 
-    ``edges``: pairs (v, u): v must come before u.
+    ``edges`` are pairs (v, u); v must come before u.
     """
 
     def __init__(self, size: int, edges: Iterable[tuple[int, int]]) -> None:
@@ -210,8 +210,8 @@ class ClassStructure(Structure):
     the head comes first and its followers come directly after it, in any order. With b blocks after
     the first and f followers in each block, there are b! * product of f! permutations.
 
-    ``blocks``: utterance numbers; in each block the head first. Together they are 0 to n - 1, each
-    once, and the first block starts with utterance 0.
+    ``blocks`` are utterance numbers, in each block the head first. Together they are 0 to n - 1,
+    each once, and the first block starts with utterance 0.
     """
 
     def __init__(self, blocks: Sequence[Sequence[int]]) -> None:
@@ -236,12 +236,12 @@ class ClassStructure(Structure):
     ) -> ClassStructure:
         """Structure of a conversation from the class of each of its utterances.
 
-        An SE opens a block; an FT is a block of one; a PT follows the block of the utterance that
+        An SE opens a block, an FT is a block of one, and a PT joins the block of the utterance that
         it depends on.
 
-        ``classes``: "SE", "FT" or "PT", in the original order; the first must be "SE".
-        ``pt_after``: where a PT goes that has an FT between it and the last SE: with that FT, as in
-        the authors' program, or with that SE, as in the paper's wording. The wording can make the
+        ``classes`` are "SE", "FT" or "PT" in the original order; the first must be "SE".
+        ``pt_after`` is the block of a PT that has an FT between it and the last SE. It is the FT in
+        the authors' program, and the SE in the paper's wording. The wording can make the
         original order invalid (the FT would separate the PT from its SE).
 
         permutations, section 3.1.
@@ -366,7 +366,7 @@ def sampled_permutations(
 ) -> dict[str, Permutations]:
     """Different permutations of each conversation by topic, row 0 the original order.
 
-    ``size``: how many permutations besides the original order; all where there are fewer.
+    ``size`` is the number of permutations in addition to the original order, or all if fewer exist.
     """
     permutations = {}
     for topic, structure in structures.items():

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, ratio
-from equipoise.errors import listed, need_columns
+from equipoise.errors import listed, need_columns, shown
 from equipoise.options import (
     Correction,
     Direction,
@@ -40,7 +40,7 @@ def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFram
     names = scores["measure"].unique().tolist()
     unknown = [name for name in measures if name not in names]
     if unknown:
-        raise ValueError(f"no scores of {listed(unknown)}; there are {listed(names, 40)}")
+        raise ValueError(f"no scores of {listed(unknown)}; the scores have {listed(names, 40)}")
     if measures:
         scores = scores[scores["measure"].isin(measures)]
     scores = scores.fillna({"attribute": "", "topic": ""})
@@ -91,10 +91,10 @@ def leaderboard(
 class Comparison:
     """Result of `compare_systems`.
 
-    ``leaderboard``: the columns of `leaderboard`, and ``better_than``: the runs whose mean is
-    significantly lower. ``comparisons``: the columns of `compare_pairs`. ``topics``: ``topic, run,
-    value, against, difference``: each score compared with that of the baseline, or of the run with
-    the highest mean. Each table begins with the columns of `by`.
+    ``leaderboard`` has the columns of `leaderboard`, and ``better_than`` with the runs whose mean
+    is significantly lower. ``comparisons`` has the columns of `compare_pairs`. ``topics`` compares
+    each score with the score of the baseline, or of the run with the highest mean, in the columns
+    ``topic, run, value, against, difference``. Each table begins with the columns of `by`.
     """
 
     measure: str
@@ -138,8 +138,8 @@ def compare_systems(
     attributes = chosen["attribute"].unique().tolist()
     if len(attributes) > 1 and "attribute" not in by:
         raise ValueError(
-            f"{measure} has scores of {listed(attributes)}: "
-            "compare them by attribute, or choose one"
+            f"{measure} has scores of several attribute sets ({listed(map(shown, attributes))}); "
+            "compare by attribute, or choose one set"
         )
     tables: dict[str, list[pd.DataFrame]] = {"leaderboard": [], "comparisons": [], "topics": []}
     groups = chosen.groupby(list(by), sort=False) if by else [((), chosen)]
@@ -176,7 +176,7 @@ def compare_systems(
 def _significantly_lower(
     pairs: pd.DataFrame, runs: Iterable[str], level: float, sign: float = 1.0
 ) -> dict[str, list[str]]:
-    """Return for each run those that it is significantly better than; ``sign``: -1 if lower is."""
+    """Return for each run the significantly worse runs; ``sign`` is -1 if lower is better."""
     better_than: dict[str, list[str]] = {run: [] for run in runs}
     significant = pairs[pairs["p_corrected"] <= significance(level)]
     for row in significant.itertuples():
@@ -189,7 +189,7 @@ def _significantly_lower(
 
 
 def _by_topic(wide: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Compare each score with that of the reference run for its topic; ``wide``: (topics, runs)."""
+    """Compare each score with the reference run for its topic; ``wide`` is (topics, runs)."""
     table = wide.rename_axis(columns="run").stack().rename("value").reset_index()  # noqa: PD013
     table["against"] = table["topic"].map(wide[reference])
     table["difference"] = table["value"] - table["against"]
@@ -224,12 +224,12 @@ def overview(
 ) -> pd.DataFrame:
     """List the means of runs by each measure, with letters for significance, and the best.
 
-    ``comparisons``: by the name of the measure, each without further groups, of the same runs.
-    ``directions``: by the same names; the default is that higher is better. Returns, runs in the
-    order of the first measure's leaderboard: ``run, letter, measure, mean, low, high,
-    better_than`` (letters of the runs that are significantly worse; where neither direction is
-    better, significantly lower), ``best`` (False where neither is better). The p-values are
-    corrected within a measure and not over the measures.
+    ``comparisons`` are by the name of the measure, without further groups, and have the same runs.
+    ``directions`` are by the same names; the default is that higher is better. Returns the columns
+    ``run, letter, measure, mean, low, high, better_than, best``, with runs in the order of the
+    first measure's leaderboard. ``better_than`` has the letters of the significantly worse runs. If
+    neither direction is better, it has those with a lower mean, and ``best`` is False. The p-values
+    are corrected within a measure and not over the measures.
 
     >>> from equipoise.statistics import compare_systems
     >>> scores = pd.DataFrame({"topic": [*"abcabc"], "run": [*"xxxyyy"], "measure": "P"})
@@ -248,8 +248,8 @@ def overview(
         other_runs = sorted(set(board.index) ^ set(runs))
         if other_runs:
             raise ValueError(
-                f"{name} has other runs than the first measure: {listed(other_runs)};"
-                " score all runs by all measures, or name the measures to compare"
+                f"{name} and the first measure must have the same runs, got other runs"
+                f" {listed(other_runs)}; score all runs by all measures, or choose measures"
             )
         direction = (directions or {}).get(name, "higher is better")
         sign = -1.0 if direction == "lower is better" else 1.0
@@ -312,7 +312,8 @@ def with_groups(
         missing = table.loc[groups.isna(), "topic"].unique()
         if len(missing):
             raise ValueError(
-                f"{len(missing)} topics have no group: {listed(missing)}; each must have one"
+                f"every topic must have a group, got none for {len(missing)} topics "
+                f"({listed(missing)})"
             )
         return table.assign(group=groups)
     parts = table["measure"].str.extract(_PART_OF_A_GROUP)

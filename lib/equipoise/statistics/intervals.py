@@ -22,8 +22,8 @@ def finite(values: ArrayLike, what: str) -> Floats:
     places = np.flatnonzero(~np.isfinite(array))
     if len(places):
         raise ValueError(
-            f"{what}: {len(places)} not finite (the first at place {places[0]}); "
-            "leave out or judge them"
+            f"{what} must be finite, got {len(places)} values that are not, the first at index "
+            f"{places[0]}; leave them out, or judge them"
         )
     return array
 
@@ -154,8 +154,8 @@ def units_to_decide(
 ) -> int:
     """Return the units that distinguish an effect from a bound ``gap`` away, with this power.
 
-    ``low, high``: an interval at the level from n units; its width is taken to shrink with the root
-    of the units.
+    ``low, high`` is an interval at the level from n units. Its width is assumed to shrink with the
+    square root of n.
     """
     sides = stats.norm.ppf((1 + level) / 2)
     error = (high - low) / (2 * sides)

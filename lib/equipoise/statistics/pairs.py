@@ -87,7 +87,7 @@ def topic_by_run(
     units, systems = wide.shape
     if systems < 2 or units < 2:
         of = f" for {listed(scores['measure'].unique(), 1)}" if "measure" in scores else ""
-        raise ValueError(f"at least two systems and two units, got {systems} and {units}{of}")
+        raise ValueError(f"needs at least two systems and two units, got {systems} and {units}{of}")
     return wide
 
 
@@ -169,9 +169,9 @@ def compare_pairs(
         One row per system and unit; the score is the column ``value``. Rows without a unit are
         means and left out.
     run, unit : str
-        Names of the columns: the system, what pairs the scores (a topic, a query).
+        Columns of the system and of the unit that pairs the scores, such as topic.
     baseline : str, optional
-        Compare every other system with this one; without it, every pair.
+        Compare every other system with this one, instead of every pair.
     rng : numpy.random.Generator, optional
         Needed by tukey, permutation and bootstrap.
 
@@ -182,14 +182,16 @@ def compare_pairs(
         p_corrected, effect``. Difference is the mean of a minus the mean of b (the baseline).
         Interval, statistic and effect go with the test:
 
-        - t, as in the thesis: marginal interval by the t distribution; t; Cohen's d of the pairs,
-          mean over standard deviation of the differences.
-        - wilcoxon, SciPy's signed rank test (differences of 0 are left out): interval and effect of
-          t; the smaller sum of ranks. Differences that are equal to 12 digits are ties.
-        - permutation, which exchanges the scores within units (every exchange where there are no
-          more than `resamples`): interval and effect of t; the mean difference.
-        - bootstrap: t of the differences without their mean, units drawn with replacement; the
-          interval by the same draws; effect of t.
+        - t, as in the thesis. The interval is marginal, by the t distribution; the statistic is t,
+          and the effect is Cohen's d, the mean of the differences over their standard deviation.
+        - wilcoxon is SciPy's signed rank test, which ignores differences of 0. The statistic is the
+          smaller sum of ranks; interval and effect are those of t. Differences that are equal to
+          12 digits are ties.
+        - permutation swaps the scores within units, in every possible way if that is at most
+          `resamples` ways. The statistic is the mean difference; interval and effect are those of
+          t.
+        - bootstrap resamples units. The statistic is t of the centred differences, the interval is
+          from the same samples, and the effect is that of t.
         - tukey, the randomised Tukey HSD test: scores of all systems are permuted within each
           unit, and a difference is compared with the largest one between any two systems. Its p are
           corrected for all pairs of systems, without a further correction. Its intervals are valid
@@ -262,7 +264,7 @@ def _tested(
 ) -> dict[str, Floats]:
     """Difference, interval, statistic, p and effect of pairs of systems, each shaped (pairs,).
 
-    ``values``: shaped (units, systems); ``first``, ``second``: places of the systems of each pair.
+    ``values`` is shaped (units, systems); ``first`` and ``second`` index the systems of each pair.
     """
     gaps = values[:, first] - values[:, second]  # (units, pairs)
     units = len(gaps)
@@ -302,7 +304,7 @@ def _places_of_pairs(names: list[str], baseline: str | None) -> tuple[Integers, 
     if baseline is None:
         return np.triu_indices(len(names), 1)
     if baseline not in names:
-        raise ValueError(f"no system named {baseline!r}; there are {', '.join(names)}")
+        raise ValueError(f"unknown system {baseline!r}, must be one of {', '.join(names)}")
     place = names.index(baseline)
     first = np.delete(np.arange(len(names)), place)
     return first, np.full_like(first, place)
@@ -311,8 +313,7 @@ def _places_of_pairs(names: list[str], baseline: str | None) -> tuple[Integers, 
 def paired_t(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Mean, standard error, t and two-sided p, each shaped (pairs,), of (units, pairs).
 
-    Gaps that are all the same, but for rounding, have no t and no p: NaN; those that are all 0 have
-    a t of 0.
+    For gaps that are all the same, except for rounding, t and p are NaN. If they are all 0, t is 0.
     """
     units = len(gaps)
     mean = gaps.mean(axis=0)

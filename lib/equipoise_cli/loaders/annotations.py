@@ -299,12 +299,12 @@ def _fields(
                 groups[owners[0]].append(value)
             else:
                 expected = "L2, a group, SET=group, or a label of --labels"
-                raise ValueError(f"{where}: unknown label {part!r}; must be {expected}")
+                raise ValueError(f"{where}: unknown label {part!r}, must be {expected}")
     if not fields["level"].isdigit():
-        raise ValueError(f"{where}: no level; one label must be a level, such as L2")
+        raise ValueError(f"{where}: one label must be a level, such as L2, got none")
     for name, chosen in groups.items():
         if not chosen and fields["level"] != "0":
-            raise ValueError(f"{where}: no group of {name}")
+            raise ValueError(f"{where}: must have a group of {name}, got none")
         share = f"1/{len(set(chosen))}" if len(set(chosen)) > 1 else "1"
         shares = [share if group in chosen else "0" for group in attributes[name].groups]
         fields[name] = " ".join(shares) if chosen else ""

@@ -44,12 +44,12 @@ def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
     if not any(conversations.values()):
         raise ValueError(f"{path}: must have at least one conversation with an answer")
     if n_unread:
-        reason = "no text of a user or an assistant, or no answer"
-        warnings.warn(f"{path}: {n_unread} of {n_messages} messages left out: {reason}", Note, 2)
+        reason = "without text of a user or an assistant, or without an answer"
+        warnings.warn(f"{path}: left out {n_unread} of {n_messages} messages {reason}", Note, 2)
     empty = [topic for (_, topic), rounds in conversations.items() if not rounds]
     if empty:
         count = f"{len(empty)} of {len(conversations)} conversations"
-        warnings.warn(f"{path}: {count} have no answer: left out ({listed(empty, 3)})", Note, 2)
+        warnings.warn(f"{path}: left out {count} without an answer ({listed(empty, 3)})", Note, 2)
     return {key: rounds for key, rounds in conversations.items() if rounds}
 
 

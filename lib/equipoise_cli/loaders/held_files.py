@@ -12,5 +12,5 @@ def read_mapping(path: str | Path, key: str, value: str) -> dict[str, str]:
     table = read_table(path)
     table.need([key, value])
     keys, values = table.ids(key), table.ids(value)
-    table.once([key], "once per file")
+    table.once([key], "unique in the file")
     return dict(zip(keys, values, strict=True))

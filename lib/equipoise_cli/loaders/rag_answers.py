@@ -1,9 +1,10 @@
 """Answers with what was retrieved for them: of TREC, of frameworks, or with fields that one names.
 
-*TREC* (RAG 2024 and 2025, RAGTIME, iKAT 2025): an object with ``references``, ids of documents, and
-``answer`` or ``responses``, a list of ``text`` and ``citations``: positions in the references
-from 0, or ids. *Frameworks*: ``answer_presets.yaml`` has where LangChain, LlamaIndex, RAGAS and
-OpenAI keep answer and documents; ``--map`` names other fields. *Ours*: `equipoise.loaders.answers`.
+*TREC* (RAG 2024 and 2025, RAGTIME, iKAT 2025) has objects with ``references``, ids of documents,
+and ``answer`` or ``responses``, a list of ``text`` and ``citations``. Citations are positions in
+the references from 0, or ids. *Frameworks* are LangChain, LlamaIndex, RAGAS and OpenAI;
+``answer_presets.yaml`` lists their fields, and ``--map`` names other fields. The format of this
+library is in `equipoise.loaders.answers`.
 
 A question is named by its id, else by its words with ``_`` between, else by its place in the file.
 The other keys of an answer become columns of the same name. A name that is one of `_OUR_COLUMNS`
@@ -416,7 +417,7 @@ def with_keys(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         is_missing = [value is None or value != value for value in values]  # NaN is not itself
         if all(is_missing):
             names = listed(sorted(set(columns) - {"document_fields", "addresses"}), 40)
-            raise ValueError(f"--by: no answer has the key {key}; there are {names}")
+            raise ValueError(f"--by: no answer has the key {key}, must be one of {names}")
         texts = [
             f"(no {key})" if missing else str(value)
             for value, missing in zip(values, is_missing, strict=True)
@@ -433,8 +434,8 @@ def read_answer_files(
 ) -> pd.DataFrame:
     """Read answers of one or more files as `equipoise.loaders.answers.read_answers` returns them.
 
-    ``files``: paths; a name before it (``gpt=log.jsonl``) is the ``run`` of its answers, and that
-    of a mode (``Informed=run.jsonl``), for a file of another format than ours, their mode, else
+    ``files`` are paths. A name before a path (``gpt=log.jsonl``) is the ``run`` of its answers. In
+    formats of others, the name of a mode (``Informed=run.jsonl``) is their mode; the default is
     Vanilla. ``authors``: of the relevant and of the other documents, for such files. ``fields``: of
     `read_fields`, for files of no known format. In column ``not_read`` are answers without a text
     or without a relevant document that was shown; notes say how many.
@@ -458,8 +459,8 @@ def read_answer_files(
                 message += f" have no relevant document that was shown ({questions})"
                 if not has_some.any():
                     ids = listed(table["shown"].iloc[0][:3])
-                    raise ValueError(f"{path}: {message}; it has documents {ids}")
-                warnings.warn(f"{message}: left out", Note, 2)
+                    raise ValueError(f"{path}: {message}, but documents such as {ids}")
+                warnings.warn(f"{message} and are left out", Note, 2)
             table = table.assign(
                 not_read=~(has_some & has_text),
                 citations=None,
@@ -492,11 +493,11 @@ def _sources_of(table: pd.DataFrame, key: str, path: Path) -> list[tuple[str, ..
     name = next((name for name in wanted_keys if name in names), None)
     if name is None:
         raise ValueError(
-            f"no document of {path} has a key {' or '.join(wanted_keys)}; they have"
-            f" {listed(sorted(names)) or 'none'}: name one with --source-key, or give --sources"
+            f"no document of {path} has a key {' or '.join(wanted_keys)}; set --source-key to one "
+            f"of {listed(sorted(names)) or 'its keys (none)'}, or give --sources"
         )
     warnings.warn(
-        f"{path}: the source of a document is its {name}; of an address the host", Note, 4
+        f"{path}: the source of a document is its key {name} (of a web address, the host)", Note, 4
     )
     return [
         tuple(_source(fields.get(name)) for fields in documents) for documents in fields_of_answers
@@ -551,8 +552,8 @@ def read_answers_with_sources(
     if n_without == len(every):
         example = listed(answers["shown"].iloc[0], 3) or "none"
         raise ValueError(
-            f"no document has a source; the first are {example}: give their ids in --sources, or a"
-            " --source-key that they have"
+            f"no document has a source (first ids: {example}); set --source-key to another key, "
+            "or list the ids in --sources"
         )
     if n_without:
         note = f"{n_without:,} of {len(every):,} documents shown have no source"
@@ -566,13 +567,16 @@ def _check_relevance(answers: pd.DataFrame, qrels: Any, fields: str) -> None:
         return
     example = answers[answers["shown"].map(len) > 0].head(1)
     shown_first = listed(example["shown"].iloc[0], 3) if len(example) else "none"
-    asked = f"the first question is {answers['question'].iloc[0]}, its documents {shown_first}"
+    asked = f"the first question, {answers['question'].iloc[0]}, has documents {shown_first}"
     if qrels is not None:
-        raise ValueError(f"{qrels}: must judge a document shown relevant, got none; {asked}")
+        raise ValueError(f"{qrels} must judge a retrieved document as relevant, got none; {asked}")
     if "relevant=" in fields:
-        raise ValueError(f"--map relevant=: must mark a document shown, got none; {asked}")
+        raise ValueError(f"--map relevant= must mark a retrieved document, got none; {asked}")
     warnings.warn(
-        f"no document shown is marked relevant: only compared with retrieval; {asked}", Note, 3
+        "no retrieved document is relevant, so citations are compared with retrieval only; "
+        f"{asked}",
+        Note,
+        3,
     )
 
 

@@ -308,7 +308,7 @@ def cached_answers(study: Study) -> pd.DataFrame:
         path = study.outputs / f"{record}.jsonl"
         if not path.is_file():
             script = "data/outputs/attribution/record.py"
-            raise FileNotFoundError(f"{path}: cached answers not found; {script} records them")
+            raise FileNotFoundError(f"cached answers {path} not found; record them with {script}")
         weights = tuple(read_settings(path)["models"])
         answers = read_answers(project.noted(path))
         first_name = first_record.setdefault(weights, name)

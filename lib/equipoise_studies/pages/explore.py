@@ -61,7 +61,7 @@ def _grid(topic: str, table: pd.DataFrame) -> dict[str, Any]:
     run_names = table["run"].unique().tolist()
     values = table[scores].round(DECIMALS).to_numpy().tolist()
     runs, longest = _runs(topic, run_names)
-    # The rows of a run stand together, and all runs have the same choices in the same order.
+    # The rows of a run are adjacent, and all runs have the same choices in the same order.
     rows_per_run = len(table) // len(run_names)
     paper_row = table.index[(table["paper"] == 1) & (table["run"] == run_names[0])][0]
     chosen = {}
@@ -87,7 +87,7 @@ def _grid(topic: str, table: pd.DataFrame) -> dict[str, Any]:
 
 
 def grids() -> dict[str, dict[str, Any]]:
-    """What the page shows, by topic; empty where the report is not there."""
+    """What the page shows, by topic; empty if the report is missing."""
     grid_by_topic = {}
     for topic in TOPICS:
         path = project.root() / "reports" / REPORT / "figures" / f"{topic}.csv"
@@ -110,7 +110,7 @@ def values() -> dict[str, Any]:
         "grids": grid_by_topic,
         "script": text,
         "digest": digest,
-        # It stands within a script element, which the text "</script>" would end.
+        # It is within a script element, which the text "</script>" would end.
         "data": data.replace("<", "\\u003c"),
         "width": WIDTH,
         "case_notebooks": CASES,

@@ -253,7 +253,7 @@ class DerivedData:
 def _file(path: Path, script: str) -> Path:
     """Return a file that a script makes, and note that it is used."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: not found; make it with {script} --config CONFIG")
+        raise FileNotFoundError(f"{path} not found; make it with {script} --config CONFIG")
     return project.noted(path)
 
 
