@@ -363,7 +363,18 @@ def columns_of_sets(table: pd.DataFrame, label: str) -> list[str]:
     if unread:
         note = f"{label}: not read: column {listed(unread)} of numbers, not of names of groups"
         warnings.warn(note, Note, 2)
+    # A title or a name of a person is not a group: most rows have their own.
+    titles = [column for column in columns if _is_title(table[column])]
+    if titles and len(titles) < len(columns):
+        note = f"{label}: not read: column {listed(titles)}, whose values differ in most rows"
+        warnings.warn(note, Note, 2)
+        return [column for column in columns if column not in titles]
     return columns
+
+
+def _is_title(column: pd.Series) -> bool:
+    """Return whether a column has another value in most of its rows, of which it has many."""
+    return len(column) >= 20 and column.nunique() > len(column) / 2
 
 
 def _frame_of_memberships(source: Any, label: str) -> pd.DataFrame:

@@ -131,3 +131,11 @@ def test_a_run_without_relevant_documents_is_an_error() -> None:
     elsewhere = data["runs"].assign(document="x" + data["runs"]["document"])
     with pytest.raises(InputError, match="one of the first 20 ranks"):
         exposure_over_relevance(**data | {"runs": elsewhere})
+
+
+def test_an_interval_needs_six_topics() -> None:
+    data = track(3)
+    few = {**data, "qrels": data["qrels"][data["qrels"]["topic"].astype(int) < 5]}
+    assert exposure_over_relevance(**few, resamples=50)[["low", "high"]].isna().all(axis=None)
+    six = {**data, "qrels": data["qrels"][data["qrels"]["topic"].astype(int) < 6]}
+    assert exposure_over_relevance(**six, resamples=50)[["low", "high"]].notna().all(axis=None)

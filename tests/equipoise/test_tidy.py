@@ -17,6 +17,7 @@ import equipoise
 from commands import called
 from equipoise import ir
 from equipoise.errors import InputError, Note
+from equipoise.loaders.groups import read_sets
 from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs, tidy_scores
 
 door: Any = equipoise  # its names come when they are first used
@@ -327,6 +328,15 @@ def test_columns_of_numbers_are_no_groups_and_said_so(people: Path) -> None:
     with pytest.warns(Note, match="not read: column age of numbers, not of names of groups"):
         scores = door.gfr(*lists, numbers)
     assert set(scores["attribute"]) == {"", "gender"}
+
+
+def test_a_column_of_titles_is_not_read_as_groups(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    rows = [f"d{number},{'ab'[number % 2]},Title {number}" for number in range(30)]
+    path.write_text("\n".join(["docno,team,title", *rows]), encoding="utf-8")
+    with pytest.warns(Note, match="not read: column title, whose values differ in most rows"):
+        ((_, attribute),) = read_sets(path)
+    assert (attribute.name, attribute.groups) == ("team", ("a", "b"))
 
 
 def test_several_runs_come_in_a_list_and_of_one_name_they_are_refused() -> None:

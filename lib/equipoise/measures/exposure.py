@@ -29,6 +29,9 @@ from equipoise.options import LEAST_READ, Cutoff, Level, MeanIntervals, Resample
 from equipoise.statistics.intervals import percentile_interval, resampled_ratios
 from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
 
+FEWEST_TOPICS = 6
+"""Topics that an interval needs: with fewer, resampled topics repeat too few distinct samples."""
+
 
 def exposures(rank: Floats, cutoff: int) -> Floats:
     """Exposure of documents by their ranks, shaped alike; 0 without a rank (NaN) or beyond.
@@ -84,7 +87,8 @@ def exposure_over_relevance(
     Returns
     -------
     DataFrame, columns run, attribute, group, measure, value, low, high, share, seen
-        ``low, high``: percentile interval over resampled topics. ``share``: of the relevant
+        ``low, high``: percentile interval over resampled topics, NaN with fewer than 6 topics.
+        ``share``: of the relevant
         documents whose group is known, those of the group. ``seen``: the share of the relevant
         documents whose group is known; the others are left out. NaN for a group without exposed or
         relevant documents.
@@ -147,7 +151,7 @@ def exposure_over_relevance(
             received = shares_by_group(exposure, members, topic, n_topics, mean=False)
             expected = shares_by_group(even, members, topic, n_topics, mean=False)
             ends = np.full((len(groups), 2), np.nan)
-            if n_topics > 1:
+            if n_topics >= FEWEST_TOPICS:
                 samples = resampled_ratios(received, expected, seed, resamples)
                 ends = np.array([percentile_interval(sample, level) for sample in samples.T])
             part = pd.DataFrame({"run": run, "attribute": name, "group": groups})
