@@ -74,7 +74,7 @@ def append(path: Path, rows: pd.DataFrame) -> None:
 class LanguageModel:
     """A language model on this machine or at an OpenAI endpoint, without sampling."""
 
-    def __init__(self, model: Model, folder: Path) -> None:
+    def __init__(self, model: Model, folder: Path, dtype: torch.dtype = torch.bfloat16) -> None:
         self.name = model.model
         self.client = None
         if model.endpoint:
@@ -91,7 +91,7 @@ class LanguageModel:
             path = path.parent
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
         self.network = transformers.AutoModelForCausalLM.from_pretrained(
-            path, dtype=torch.bfloat16, **source
+            path, dtype=dtype, **source
         )
         self.network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
@@ -132,6 +132,19 @@ class LanguageModel:
                 log_probability = torch.log_softmax(logits[0].float(), dim=-1)[token]
                 tokens.append((self.tokenizer.decode([token]), float(log_probability)))
         return tokens
+
+    def choose(self, prompt: str, labels: Sequence[str]) -> np.ndarray:
+        """Return the probabilities of labels, by the first token of each, shaped (labels,)."""
+        inputs = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": prompt}],
+            add_generation_prompt=True,
+            return_tensors="pt",
+            return_dict=True,
+        ).to(self.network.device)
+        firsts = [self.tokenizer.encode(label, add_special_tokens=False)[0] for label in labels]
+        with torch.inference_mode():
+            logits = self.network(**inputs).logits[0, -1, firsts]
+        return torch.softmax(logits.float(), dim=-1).cpu().numpy()
 
 
 def filled(prompt: str, dialogue: str, examples: Sequence[str] = ()) -> str:
@@ -535,6 +548,73 @@ def label(
             append(path, missing[KEYS].assign(dissatisfaction=probabilities))
 
 
+# --- users' own satisfaction ----------------------------------------------------------------------
+
+
+def with_shares_exchanged(train: pd.DataFrame) -> pd.DataFrame:
+    """Draw as few dialogues of the more common label as exchanges the shares of both labels."""
+    sizes = train["dissatisfied"].value_counts()
+    most, fewest = sizes.index[0], sizes.iloc[-1]
+    common = train[train["dissatisfied"] == most]
+    drawn = common.sample(max(round(fewest**2 / len(common)), 1), random_state=SEED)
+    return pd.concat([drawn, train[train["dissatisfied"] != most]])
+
+
+def predict_users(
+    study: Study, system: str, users: pd.DataFrame, models: Path
+) -> list[tuple[str, pd.DataFrame]]:
+    """Return the dialogues that an estimator labels, with its probabilities, by setup.
+
+    A trained estimator learns from one half of the users and labels the dialogues of the other. A
+    few-shot estimator labels dialogues of each label, drawn by seed, after one example of each.
+    """
+    estimator = study.users[system]
+    if estimator.kind == "few-shot":
+        by_label = users.groupby("dissatisfied")  # satisfied first, as in the prompt
+        drawn = by_label.sample(estimator.dialogues + 1, random_state=SEED)
+        texts = [MAKE["dialogue_text"](row.users, row.systems) for row in drawn.itertuples()]
+        is_example = drawn.groupby("dissatisfied").cumcount() == 0
+        examples = [text for text, shown in zip(texts, is_example, strict=True) if shown]
+        language_model = LanguageModel(estimator, models, torch.float32)
+        prompt, labels = study.prompt(estimator.prompt), ("Satisfied", "Dissatisfied")
+        answers = [
+            language_model.choose(filled(prompt, text, examples), labels)[1]
+            for text in tqdm(texts, desc=system)
+        ]
+        return [("Few-shot", drawn.assign(dissatisfaction=answers)[~is_example])]
+    numbers = np.random.default_rng(SEED).permutation(users["user"].unique())
+    in_half = users["user"].isin(numbers[: len(numbers) // 2])
+    predictions = []
+    for setup in (data.USERS_SHARES, data.EXCHANGED):
+        for is_train in (in_half, ~in_half):
+            train, rows = users[is_train], users[~is_train]
+            if setup == data.EXCHANGED:
+                train = with_shares_exchanged(train)
+            if estimator.kind == "hawkes":
+                answers = predict_by_hawkes(estimator, train, 1, rows)
+            else:
+                answers = predict_by_encoder(estimator, train, train, rows, models)
+            predictions.append((setup, rows.assign(dissatisfaction=answers)))
+    return predictions
+
+
+def label_users(study: Study, models: Path) -> None:
+    """Let the estimators of users label their dialogues (item crsarena)."""
+    path = study.outputs / "users.csv"
+    columns = ["dialogue", "system", "setup", "dissatisfaction"]
+    known = set(recorded(path, columns)["system"])
+    settings = {"seed": SEED, "estimators": {}}
+    for system, estimator in study.users.items():
+        settings["estimators"][system] = estimator.model_dump(mode="json")
+        if system not in known:
+            parts = predict_users(study, system, MAKE["read_users"](), models)
+            labelled = [rows.assign(system=system, setup=setup) for setup, rows in parts]
+            append(path, pd.concat(labelled)[columns])
+    settings_path = study.outputs / "settings" / "users.json"
+    settings_path.parent.mkdir(parents=True, exist_ok=True)
+    settings_path.write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n")
+
+
 def main() -> None:
     """Write responses, ask annotators, and label samples."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -546,6 +626,8 @@ def main() -> None:
     study = data.read_study(options.config)
     study = study.model_copy(update={"outputs": options.output or study.outputs})
 
+    if study.users:
+        label_users(study, options.models)
     samples = pd.concat([MAKE["read_collection"](study, name)[1] for name in data.COLLECTIONS])
     write_responses(study, samples, options.models, options.limit)
     items = MAKE["annotated_items"](samples, data.written_responses(study))
