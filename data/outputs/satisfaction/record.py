@@ -74,7 +74,7 @@ def append(path: Path, rows: pd.DataFrame) -> None:
 class LanguageModel:
     """A language model on this machine or at an OpenAI endpoint, without sampling."""
 
-    def __init__(self, model: Model, folder: Path, dtype: torch.dtype = torch.bfloat16) -> None:
+    def __init__(self, model: Model, folder: Path) -> None:
         self.name = model.model
         self.client = None
         if model.endpoint:
@@ -91,7 +91,7 @@ class LanguageModel:
             path = path.parent
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
         self.network = transformers.AutoModelForCausalLM.from_pretrained(
-            path, dtype=dtype, **source
+            path, dtype=torch.bfloat16, **source
         )
         self.network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
@@ -132,19 +132,6 @@ class LanguageModel:
                 log_probability = torch.log_softmax(logits[0].float(), dim=-1)[token]
                 tokens.append((self.tokenizer.decode([token]), float(log_probability)))
         return tokens
-
-    def choose(self, prompt: str, labels: Sequence[str]) -> np.ndarray:
-        """Return the probabilities of labels, by the first token of each, shaped (labels,)."""
-        inputs = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}],
-            add_generation_prompt=True,
-            return_tensors="pt",
-            return_dict=True,
-        ).to(self.network.device)
-        firsts = [self.tokenizer.encode(label, add_special_tokens=False)[0] for label in labels]
-        with torch.inference_mode():
-            logits = self.network(**inputs).logits[0, -1, firsts]
-        return torch.softmax(logits.float(), dim=-1).cpu().numpy()
 
 
 def filled(prompt: str, dialogue: str, examples: Sequence[str] = ()) -> str:
@@ -565,23 +552,9 @@ def predict_users(
 ) -> list[tuple[str, pd.DataFrame]]:
     """Return the dialogues that an estimator labels, with its probabilities, by setup.
 
-    A trained estimator learns from one half of the users and labels the dialogues of the other. A
-    few-shot estimator labels dialogues of each label, drawn by seed, after one example of each.
+    It learns from one half of the users and labels the dialogues of the other.
     """
     estimator = study.users[system]
-    if estimator.kind == "few-shot":
-        by_label = users.groupby("dissatisfied")  # satisfied first, as in the prompt
-        drawn = by_label.sample(estimator.dialogues + 1, random_state=SEED)
-        texts = [MAKE["dialogue_text"](row.users, row.systems) for row in drawn.itertuples()]
-        is_example = drawn.groupby("dissatisfied").cumcount() == 0
-        examples = [text for text, shown in zip(texts, is_example, strict=True) if shown]
-        language_model = LanguageModel(estimator, models, torch.float32)
-        prompt, labels = study.prompt(estimator.prompt), ("Satisfied", "Dissatisfied")
-        answers = [
-            language_model.choose(filled(prompt, text, examples), labels)[1]
-            for text in tqdm(texts, desc=system)
-        ]
-        return [("Few-shot", drawn.assign(dissatisfaction=answers)[~is_example])]
     numbers = np.random.default_rng(SEED).permutation(users["user"].unique())
     in_half = users["user"].isin(numbers[: len(numbers) // 2])
     predictions = []
