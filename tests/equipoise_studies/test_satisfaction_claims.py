@@ -120,3 +120,23 @@ def test_rates_underlying_table_3_6_give_its_scores() -> None:
         assert thesis.accuracy(world).iloc[0].to_dict() == pytest.approx(
             thesis.scores(world, "Acc").iloc[0].to_dict()
         )
+
+
+def test_accuracy_at_a_share_weights_the_recall_of_both_labels() -> None:
+    columns = [("SGD", "a", "own", "satisfied"), ("SGD", "a", "own", "dissatisfied")]
+    names = ["collection", "run", "world", "label"]
+    rates = pd.DataFrame(
+        [[0.9, 0.2], [0.8, 0.4]], columns=pd.MultiIndex.from_tuples(columns, names=names)
+    )
+    accuracy = {share: claims.accuracy_at(rates, "own", share) for share in (0, 0.25, 1)}
+    assert accuracy[0]["SGD", "a"].tolist() == [0.9, 0.8]
+    assert accuracy[0.25]["SGD", "a"].tolist() == pytest.approx([0.725, 0.7])
+    assert accuracy[1]["SGD", "a"].tolist() == [0.2, 0.4]
+
+
+def test_each_person_is_compared_with_the_others_and_ties_are_low() -> None:
+    rated = pd.DataFrame({"collection": "SGD", "sample": ["1", "2"], "ratings": [(1, 3, 2), (4,)]})
+    compared = claims.one_and_others(rated)  # nobody else rated the second sample
+    assert compared["sample"].tolist() == ["1", "1", "1"]
+    assert compared["predicted"].tolist() == [True, False, True]
+    assert compared["dissatisfied"].tolist() == [True, True, True]  # (3, 2), (1, 2), (1, 3)

@@ -333,3 +333,16 @@ def test_a_dialogue_is_cut_by_utterance_and_from_the_end() -> None:
             {"kind": "encoder", "exchanges": exchanges, "training": training}
         )
         assert RECORD["dialogue_tokens"](Tokens(), row, estimator) == tokens
+
+
+def test_exchanged_shares_keep_the_rarer_label_and_every_dialogue_is_labelled_once() -> None:
+    users = data.users()
+    exchanged = RECORD["with_shares_exchanged"](users)
+    assert (~exchanged["dissatisfied"]).sum() == (~users["dissatisfied"]).sum()
+    share = 1 - users["dissatisfied"].mean()
+    assert exchanged["dissatisfied"].mean() == pytest.approx(share, abs=0.01)
+
+    cached = data.user_predictions()
+    trained = cached[cached["setup"] != "Few-shot"]
+    assert (trained.groupby(["system", "setup"]).size() == len(users)).all()
+    assert not trained.duplicated(["system", "setup", "dialogue"]).any()

@@ -6,12 +6,14 @@ Upstream files come from the folder in EQUIPOISE_MIRROR, the cache, or the URLs 
 data/registry.tsv. The tables are written to the folder `facts` of the config, by default the one
 of this script. `--limit` reads the first N dialogues of each collection, for a trial.
 
-References: Sun et al. (2021), SIGIR (item uss); Ye et al. (2023), ACL (item asap).
+References: Sun et al. (2021), SIGIR (item uss); Ye et al. (2023), ACL (item asap); Bernard et al.
+(2025), WSDM (item crsarena).
 """
 
 import argparse
 import ast
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -108,6 +110,36 @@ def read_classes(path: Path) -> pd.DataFrame:
                 f"{path.name}, line {number}: must have a list of exchanges, acts, and 0, 1 or 2"
             ) from None
     return pd.DataFrame(rows, columns=["users", "systems", "level"])
+
+
+def read_users() -> pd.DataFrame:
+    """Read the dialogues of item crsarena with a response, and whether their users were satisfied.
+
+    Columns are dialogue (the file and the position in it), recommender, user (numbered in the order
+    of the files), users, systems (tuples of utterances) and dissatisfied.
+    """
+    rows = []
+    number_by_user: dict[str, int] = {}
+    for part in ("open", "closed"):
+        path = registry.fetch("crsarena", f"data/crs_arena_dial_{part}.json")
+        for place, record in enumerate(json.loads(path.read_text(encoding="utf-8"))):
+            exchanges: list[list[str]] = []
+            for turn in record["conversation"]:
+                text = " ".join(turn["utterance"].split())
+                if turn["participant"] == "USER":
+                    exchanges.append([text, ""])
+                else:
+                    exchanges[-1][1] = f"{exchanges[-1][1]} {text}".strip()
+            while exchanges and not exchanges[-1][1]:  # the last utterance got no response
+                exchanges.pop()
+            if not exchanges:
+                continue
+            user = number_by_user.setdefault(record["user"]["id"], len(number_by_user))
+            label = ["satisfied", "frustrated"].index(record["metadata"]["sentiment"])
+            texts = zip(*exchanges, strict=True)
+            rows.append((f"{part}:{place}", record["agent"]["id"], user, *texts, label == 1))
+    columns = ["dialogue", "recommender", "user", "users", "systems", "dissatisfied"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # --- parts, services and samples ------------------------------------------------------------------
@@ -324,6 +356,31 @@ def dialogue_text(users: Sequence[str], systems: Sequence[str]) -> str:
     return "\n".join(filter(None, lines))
 
 
+def make_users() -> pd.DataFrame:
+    """Make the table of users' own labels of their dialogues."""
+    users = read_users()
+    exchanges = users["users"].map(len)
+    texts = users["users"].map(" ".join) + " " + users["systems"].map(" ".join)
+    table = users.assign(exchanges=exchanges, words=texts.str.split().map(len))
+    return table[["dialogue", "recommender", "user", "exchanges", "words", "dissatisfied"]]
+
+
+def make_redial_ratings() -> pd.DataFrame:
+    """Make the table of ratings of item abredial; a digest names each dialogue."""
+    path = registry.fetch("abredial", "Data/annotated_turns.csv")
+    rated = pd.read_csv(path, dtype=str, keep_default_na=False)
+    texts = rated.filter(regex="^utterance").agg("\n".join, axis=1)
+    digests = [hashlib.sha1(text.encode()).hexdigest()[:10] for text in texts]  # noqa: S324 - a name
+    rated = rated.assign(dialogue=digests)
+    rated["worker"] = rated.groupby("dialogue").cumcount()
+    turns = []
+    for turn in (1, 2, 3):
+        ratings = pd.to_numeric(rated[f"overall{turn}"])
+        turns.append(rated[["dialogue", "worker"]].assign(turn=turn, overall=ratings))
+    table = pd.concat(turns).dropna().astype({"overall": int})
+    return table.sort_values(["dialogue", "turn", "worker"])
+
+
 def make_annotated_items(study: Study) -> pd.DataFrame:
     """Make the table of the items that annotators labelled."""
     written = data.written_responses(study)
@@ -344,6 +401,8 @@ if __name__ == "__main__":
     }
     if options.config == "replica":
         makers["relabelled.csv"] = make_relabelled
+        makers["users.csv"] = make_users
+        makers["redial_ratings.csv"] = make_redial_ratings
     if (study.outputs / "written.csv").is_file():
         makers["annotated_items.csv"] = partial(make_annotated_items, study)
     output = options.output or study.facts

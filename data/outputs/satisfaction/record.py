@@ -535,6 +535,59 @@ def label(
             append(path, missing[KEYS].assign(dissatisfaction=probabilities))
 
 
+# --- users' own satisfaction ----------------------------------------------------------------------
+
+
+def with_shares_exchanged(train: pd.DataFrame) -> pd.DataFrame:
+    """Draw as few dialogues of the more common label as exchanges the shares of both labels."""
+    sizes = train["dissatisfied"].value_counts()
+    most, fewest = sizes.index[0], sizes.iloc[-1]
+    common = train[train["dissatisfied"] == most]
+    drawn = common.sample(max(round(fewest**2 / len(common)), 1), random_state=SEED)
+    return pd.concat([drawn, train[train["dissatisfied"] != most]])
+
+
+def predict_users(
+    study: Study, system: str, users: pd.DataFrame, models: Path
+) -> list[tuple[str, pd.DataFrame]]:
+    """Return the dialogues that an estimator labels, with its probabilities, by setup.
+
+    It learns from one half of the users and labels the dialogues of the other.
+    """
+    estimator = study.users[system]
+    numbers = np.random.default_rng(SEED).permutation(users["user"].unique())
+    in_half = users["user"].isin(numbers[: len(numbers) // 2])
+    predictions = []
+    for setup in (data.USERS_SHARES, data.EXCHANGED):
+        for is_train in (in_half, ~in_half):
+            train, rows = users[is_train], users[~is_train]
+            if setup == data.EXCHANGED:
+                train = with_shares_exchanged(train)
+            if estimator.kind == "hawkes":
+                answers = predict_by_hawkes(estimator, train, 1, rows)
+            else:
+                answers = predict_by_encoder(estimator, train, train, rows, models)
+            predictions.append((setup, rows.assign(dissatisfaction=answers)))
+    return predictions
+
+
+def label_users(study: Study, models: Path) -> None:
+    """Let the estimators of users label their dialogues (item crsarena)."""
+    path = study.outputs / "users.csv"
+    columns = ["dialogue", "system", "setup", "dissatisfaction"]
+    known = set(recorded(path, columns)["system"])
+    settings = {"seed": SEED, "estimators": {}}
+    for system, estimator in study.users.items():
+        settings["estimators"][system] = estimator.model_dump(mode="json")
+        if system not in known:
+            parts = predict_users(study, system, MAKE["read_users"](), models)
+            labelled = [rows.assign(system=system, setup=setup) for setup, rows in parts]
+            append(path, pd.concat(labelled)[columns])
+    settings_path = study.outputs / "settings" / "users.json"
+    settings_path.parent.mkdir(parents=True, exist_ok=True)
+    settings_path.write_text(json.dumps(settings, indent=1, sort_keys=True) + "\n")
+
+
 def main() -> None:
     """Write responses, ask annotators, and label samples."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -546,6 +599,8 @@ def main() -> None:
     study = data.read_study(options.config)
     study = study.model_copy(update={"outputs": options.output or study.outputs})
 
+    if study.users:
+        label_users(study, options.models)
     samples = pd.concat([MAKE["read_collection"](study, name)[1] for name in data.COLLECTIONS])
     write_responses(study, samples, options.models, options.limit)
     items = MAKE["annotated_items"](samples, data.written_responses(study))

@@ -17,6 +17,7 @@ import pandas as pd
 
 from equipoise.arrays import Floats
 from equipoise_compendium.claims import Evidence
+from equipoise_studies.satisfaction.data import label_of
 from equipoise_studies.satisfaction.scoring import SCORES, binary_scores
 
 LABELS = ("satisfied", "dissatisfied")
@@ -131,6 +132,33 @@ def jaccard_indices(tested: pd.DataFrame, rng: np.random.Generator, resamples: i
             with np.errstate(invalid="ignore"):
                 indices[name, run] = both / either
     return pd.DataFrame(indices).rename_axis(columns=["collection", "run"])
+
+
+def accuracy_at(rates: pd.DataFrame, world: str, share: float) -> pd.DataFrame:
+    """Compute the accuracy where a share of the samples is dissatisfied, by collection and run.
+
+    ``rates`` is the table of `label_rates`. At one half it is the macro recall.
+    """
+    satisfied, dissatisfied = (
+        rates.xs((world, label), axis=1, level=("world", "label")) for label in LABELS
+    )
+    return (1 - share) * satisfied + share * dissatisfied
+
+
+def one_and_others(rated: pd.DataFrame) -> pd.DataFrame:
+    """Compare each person's rating with the most frequent rating of the others.
+
+    ``rated`` has the columns collection, sample and ratings (a tuple). Returns them, without
+    ratings, and dissatisfied (by the others) and predicted (by the person), one row per rating.
+    """
+    rows = []
+    for row in rated.itertuples():
+        for place, rating in enumerate(row.ratings):
+            others = row.ratings[:place] + row.ratings[place + 1 :]
+            if others:
+                is_low = bool(label_of([others])[0] < 3)
+                rows.append((row.collection, row.sample, is_low, rating < 3))
+    return pd.DataFrame(rows, columns=["collection", "sample", "dissatisfied", "predicted"])
 
 
 # --- doubt about labels ---------------------------------------------------------------------------

@@ -23,6 +23,9 @@ FIRST_TURN, LAST_TURN = 4, 16
 PUBLISHED_AS = {"BERT": "encoder", "ASAP": "hawkes", "Zephyr": "few-shot", "MistralIF": "few-shot"}
 """The kind of estimator that replaces each model of the thesis."""
 
+USERS_SHARES, EXCHANGED = "users' shares", "shares exchanged"
+"""How often each label occurs in training on users: as in the data, or with the labels swapped."""
+
 Ties = Literal["lower", "higher", "first"]
 """The one of several most frequent ratings that counts."""
 Share = Annotated[float, Field(gt=0)]
@@ -121,6 +124,7 @@ class Study(Settings):
     collections: dict[Literal["MultiWOZ", "SGD"], Source]
     counterfactuals: Literal["swapped", "written"] = "swapped"
     estimators: dict[str, Estimator]
+    users: dict[str, Estimator] = {}  # estimators of users' own satisfaction
     writer: Writer
     facts: Path
     outputs: Path
@@ -324,6 +328,28 @@ def relabelled() -> pd.DataFrame:
     Columns are collection, dialogue, human and model.
     """
     return pd.read_csv(project.data("facts", "satisfaction", "relabelled.csv"))
+
+
+def users() -> pd.DataFrame:
+    """Read users' own labels of their dialogues with recommenders (item crsarena).
+
+    Columns are dialogue, recommender, user, exchanges, words and dissatisfied.
+    """
+    return pd.read_csv(project.data("facts", "satisfaction", "users.csv"))
+
+
+def redial_ratings() -> pd.DataFrame:
+    """Read workers' ratings of turns (item abredial): dialogue, worker, turn and overall."""
+    return pd.read_csv(project.data("facts", "satisfaction", "redial_ratings.csv"))
+
+
+def user_predictions() -> pd.DataFrame:
+    """Read the cached probabilities of dissatisfaction of users.
+
+    Columns are those of `users`, system, setup and dissatisfaction.
+    """
+    cached = pd.read_csv(project.data("outputs", "satisfaction", "users.csv"))
+    return cached.merge(users(), on="dialogue", validate="many_to_one")
 
 
 def readings(study: Study, other: pd.DataFrame) -> pd.DataFrame:

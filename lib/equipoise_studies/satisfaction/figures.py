@@ -20,8 +20,15 @@ from matplotlib.patches import Patch
 from equipoise_compendium.plots import COLOURS
 from equipoise_studies.satisfaction.claims import FEW_SHOT, FINE_TUNED, kind_of
 
-MEASURE_NAMES = {"Acc": "Accuracy", "F1": "Macro F1", "sensitivity": "Sensitivity"}
-CONSTANT = "always satisfied"
+MEASURE_NAMES = {
+    "Acc": "Accuracy",
+    "F1": "Macro F1",
+    "sensitivity": "Sensitivity",
+    "R": "Macro recall",
+    "AUC": "AUC",
+}
+ALWAYS = "always "
+"""Beginning of the name of an estimator that always predicts the same label."""
 
 SAME_LINE = 0.01
 """Largest distance of two lines that are drawn as the same."""
@@ -108,7 +115,7 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
         n_runs = lines["run"].nunique()
         if n_runs > 1:
             label += f" ({n_runs})"
-        elif kind != CONSTANT and _always_dissatisfied(mean, measure):
+        elif not str(kind).startswith(ALWAYS) and _always_dissatisfied(mean, measure):
             label += ": almost\nalways dissatisfied"
         labels.append((float(mean.iloc[-1]), label, style["color"]))
     _label_ends(ax, labels)
@@ -118,7 +125,9 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
 def _kind(run: str) -> str:
     """Return the line of an estimator: fine-tuned ones together, few-shot ones by name."""
     if run == "constant":
-        return CONSTANT
+        return f"{ALWAYS}satisfied"
+    if run.startswith(ALWAYS):
+        return run
     if kind_of(run) == FEW_SHOT:
         return run.removesuffix(", Few-shot")
     return FINE_TUNED
@@ -128,16 +137,18 @@ def _always_dissatisfied(mean: pd.Series, measure: str) -> bool:
     """Return whether a curve is that of an estimator that predicts only dissatisfaction."""
     ratios = mean.index.to_numpy(dtype=np.float64)
     expected = {"Acc": ratios, "F1": ratios / (1 + ratios), "sensitivity": np.ones_like(ratios)}
+    if measure not in expected:  # it is the same for every constant estimator
+        return False
     return bool(np.abs(mean.to_numpy() - expected[measure]).max() < SAME_LINE)
 
 
 def _style(kind: str, kinds: Sequence[str]) -> dict[str, Any]:
     """Return the style of a line; few-shot estimators share a colour, not their dashes."""
-    if kind == CONSTANT:
+    if kind.startswith(ALWAYS):
         return {"color": "0.4", "linestyle": (0, (1.2, 1.2)), "linewidth": 1.2}
     if kind == FINE_TUNED:
         return {"color": COLOURS[0], "linestyle": "-"}
-    drawn_alike = [name for name in kinds if name not in (CONSTANT, FINE_TUNED)]
+    drawn_alike = [name for name in kinds if not name.startswith((ALWAYS, FINE_TUNED))]
     dashes = ["-", (0, (5, 1.5)), (0, (1.2, 1.2))]
     place = drawn_alike.index(kind)
     return {"color": COLOURS[2], "linestyle": dashes[place % len(dashes)]}
