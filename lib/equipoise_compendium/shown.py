@@ -480,21 +480,27 @@ def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
     details = [
         ("Claim", f"{claim['paper']}/{claim['claim']}"),
         ("Quotation", _quoted(claim)),
-        ("Measure", claim["measure"] + unit),
+        ("Measure", _as_sentences(claim["measure"], unit)),
         ("Quantifier", quantifier),
         ("Criterion", criterion),
-        ("Null distribution", claim["null"]),
+        ("Null distribution", _as_sentences(claim["null"])),
         ("Positive control", "" if claim["control"] == "none" else claim["control"]),
     ]
     rows = claim["evidence"]
     judged = [row for row in rows if row["estimate"] is not None]
     reasons = {row["reason"]: None for row in judged if row["reason"]}
-    details.append(("No interval", "; ".join(reasons)))
+    details.append(("No interval", ", ".join(reasons).replace(": ", ", ")))
     if claim["kind"] != "positive control":
         details.append(("Why inconclusive", claim.get("verdict_reason") or ""))
     needed = [f"{row['n_needed']:,.0f}" for row in rows if row.get("n_needed")]
-    details.append(("Required sample size (80% power)", "; ".join(needed)))
+    details.append(("Required sample size (80% power)", ", ".join(needed)))
     return [(term, text) for term, text in details if text]
+
+
+def _as_sentences(text: str, unit: str = "") -> str:
+    """Write the parts of a cell of the protocol, separated by semicolons, as sentences."""
+    first, *rest = text.replace(": ", ", ").split("; ")
+    return ". ".join([first + unit, *(part[:1].upper() + part[1:] for part in rest)])
 
 
 def show_claim(claim: Mapping[str, Any]) -> Shown:
@@ -520,7 +526,7 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     markdown = f"**{label}:** {markdown_cell(statement)}\n\n{markdown_table(header, lines)}"
     markdown += "".join(f"\n- {term}: {markdown_cell(text)}" for term, text in details)
     words = [f"{label}: {statement}"]
-    words += ["; ".join(filter(None, line)) for line in lines]
+    words += [", ".join(filter(None, line)) for line in lines]
     name = f"{claim['paper']}/{claim['claim']}"
     return Shown.text("\n".join(words), markdown, page, {"equipoise-claim": name})
 
