@@ -417,7 +417,6 @@ class Record:
         self.scores = self.pairs
         self.example = pd.DataFrame(columns=["system", "place", "token", "weight"])
         self.measured: dict[str, Any] = {}
-        self.checkpoints: dict[str, str] = {}
         path = self.folder / "scores.csv.gz"
         if path.is_file():
             self.scores = pd.read_csv(path, dtype=dict.fromkeys(PAIR, str))
@@ -426,7 +425,6 @@ class Record:
             self.example = pd.read_csv(self.folder / "example.csv", keep_default_na=False)
             text = (self.folder / "record.json").read_text(encoding="utf-8")
             self.measured = json.loads(text)["measured"]
-            self.checkpoints = json.loads(text)["models"]
 
     def add(self, table: pd.DataFrame) -> None:
         """Add columns of scores, and write the files."""
@@ -436,7 +434,7 @@ class Record:
         packages = ("numpy", "scipy", "torch", "transformers", "tokenizers")
         note = {
             "study": study.model_dump(mode="json", exclude={"derived", "outputs"}),
-            "models": {name: self._checkpoint(models / name) for name in names},
+            "models": {name: project.sha256(models / name / "model.safetensors") for name in names},
             "versions": {package: version(package) for package in packages},
             "measured": self.measured,
         }
@@ -447,13 +445,6 @@ class Record:
         self._write("record.json", text.encode())
         self._write("example.csv", example.encode())
         self._write("scores.csv.gz", gzip.compress(lines.encode(), mtime=0))
-
-    def _checkpoint(self, folder: Path) -> str:
-        """Return the sha256 of a checkpoint, or the recorded one where it is not used again."""
-        path = folder / "model.safetensors"
-        if not path.is_file() and folder.name in self.checkpoints:
-            return self.checkpoints[folder.name]
-        return project.sha256(path)
 
     def _write(self, name: str, content: bytes) -> None:
         """Write a file whole or not at all."""
