@@ -36,7 +36,7 @@ def make() -> dict[str, Any]:
 
 # --- configs --------------------------------------------------------------------------------------
 
-PLACE = re.compile(r"\bprogram|ours\b|\bnot stated\b|\bTables? \d\.\d|\b(sections? )?\d\.\d")
+PLACE = re.compile(r"\bours\b|\bprogram\b|\bnot stated\b|\bTables? \d\.\d|\b(sections? )?\d\.\d")
 
 
 def scalars(node: yaml.Node | None, name: str = "", line: int = 0) -> list[tuple[str, int]]:
