@@ -36,7 +36,7 @@ def make() -> dict[str, Any]:
 
 # --- configs --------------------------------------------------------------------------------------
 
-PLACE = re.compile(r"\bours\b|\bnot stated\b|\bTables? \d\.\d|\b(sections? )?\d\.\d")
+PLACE = re.compile(r"\bours\b|\bprogram\b|\bnot stated\b|\bTables? \d\.\d|\b(sections? )?\d\.\d")
 
 
 def scalars(node: yaml.Node | None, name: str = "", line: int = 0) -> list[tuple[str, int]]:
@@ -67,6 +67,15 @@ def test_every_setting_of_the_thesis_has_its_place_in_the_text_or_is_ours() -> N
     assert settings_without_place((CONFIGS / "thesis.yaml").read_text()) == []
     text = "# Ours throughout: a\na: 1\nb: 2  # section 2.3: so\nc:\n  d: 3\n  e: 4  # because\n"
     assert settings_without_place(text) == ["d: 3", "e: 4  # because"]
+
+
+def test_the_text_of_a_paper_is_joined_as_the_config_says() -> None:
+    row = {"document": "p", "title": "On graphs", "abstract": "Trees_2: cut"}
+    papers = pd.DataFrame([row])
+    assert data.text_of(papers)["p"] == "On graphs Trees_2: cut"
+    order = read_study("thesis").collection.text
+    # A title follows the last word of an abstract that ends without a sign.
+    assert data.text_of(papers, order)["p"] == "Trees_2  cutOn graphs"
 
 
 def test_committed_configs_are_read() -> None:

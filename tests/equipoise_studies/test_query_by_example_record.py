@@ -20,7 +20,13 @@ import pytest
 import yaml
 
 from equipoise_compendium import project
-from equipoise_studies.query_by_example.data import System, read_derived, read_scores, read_study
+from equipoise_studies.query_by_example.data import (
+    Stage,
+    System,
+    read_derived,
+    read_scores,
+    read_study,
+)
 from small_berts import small_bert
 
 pytest.importorskip("torch", reason="record.py needs PyTorch: pip install 'equipoise[models]'")
@@ -178,6 +184,37 @@ def test_a_calibrated_head_gives_each_token_its_frequency_on_average(
     assert all(name.startswith("head") for name in trained)
 
 
+# --- training examples ----------------------------------------------------------------------------
+
+
+def test_a_group_is_one_relevant_paper_and_the_drawn_others_in_each_epoch() -> None:
+    sys.path.insert(0, str(OUTPUTS))  # record.py imports rankers.py, which is next to it
+    try:
+        drawn_rows = runpy.run_path(str(OUTPUTS / "record.py"))["drawn_rows"]
+    finally:
+        sys.path.remove(str(OUTPUTS))
+    judged = [("cite", "q", "r1"), ("cite", "q", "r2"), ("cite", "few", "r1")]
+    relevant = pd.DataFrame(judged, columns=["task", "query", "document"])
+    others = pd.Series({("cite", "q"): list("abcdefghij"), ("cite", "few"): ["x", "y"]})
+
+    def rows(**settings: Any) -> Any:
+        stage = Stage(pairs="judgements", epochs=5, batch=2, rate=5e-6, **settings)
+        return drawn_rows(relevant, others, stage, np.random.default_rng(1))
+
+    # Two papers per relevant one are drawn of q's, so a group of 5 has all four of them.
+    groups = rows(group=5, negatives=2)
+    assert [query for query, _, _ in groups] == ["few"] * 5 + ["q"] * 5
+    assert len({frozenset(group) for query, _, group in groups if query == "q"}) == 1
+    assert {document for query, document, _ in groups if query == "q"} == {"r1", "r2"}
+    for query, _, group in groups:
+        assert len(group) == 4
+        assert len(set(group)) == 4 if query == "q" else set(group) <= {"x", "y"}
+    # Without groups: each relevant paper with two papers, one at a time.
+    pairs = rows(negatives=2)
+    assert [document for _, document, _ in pairs] == ["r1", "r1", "r2", "r2", "r1", "r1"]
+    assert all(len(group) == 1 for _, _, group in pairs)
+
+
 # --- the script on a small SciDocs ----------------------------------------------------------------
 
 
@@ -252,23 +289,23 @@ def test_the_thesis_config_runs_on_a_small_scidocs_is_killed_and_continues(tmp_p
     scores = study.outputs / "scores.csv.gz"
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline and recording.poll() is None:
-        if scores.is_file() and "tilde_bert.1" in pd.read_csv(scores, nrows=0):
+        if scores.is_file() and "tilde_bert.42" in pd.read_csv(scores, nrows=0):
             break
         time.sleep(0.2)
     recording.kill()
     recording.wait()
     before = pd.read_csv(scores)
-    assert "cross_mtft.1" not in before
+    assert "cross_mtft.42" not in before
     finished = subprocess.run(command, check=True, capture_output=True, text=True, **run)
-    assert "tilde_bert.1: recorded" not in finished.stdout  # it was there
+    assert "tilde_bert.42: recorded" not in finished.stdout  # it was there
     after = pd.read_csv(scores)
     for column in before:
         pd.testing.assert_series_equal(before[column], after[column])
     table = read_scores(study, derived.judgements)
     assert len(table.columns) == 3 + 4 + 11  # pairs, word pieces, rankers
-    assert (after["cross_mtft.1"].isin([0, 1])).all()  # its run is the judgements
+    assert (after["cross_mtft.42"].isin([0, 1])).all()  # its run is the judgements
     recorded = json.loads((study.outputs / "record.json").read_text())
-    assert recorded["measured"]["tildev2_scibert_200.1"]["terms added"] > 0
+    assert recorded["measured"]["tildev2_scibert_200.42"]["terms added"] > 0
     assert set(pd.read_csv(study.outputs / "example.csv")["system"]) == {
         name for name in study.systems if not name.startswith("cross")
     }

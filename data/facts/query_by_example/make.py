@@ -315,7 +315,7 @@ def make(study: Study, output: Path) -> pd.DataFrame:
     papers = dataset.papers
     if kind == "scidocs":  # the committed files list all papers of the other collections
         papers = papers[papers["document"].isin(used)]
-    texts = text_of(papers)
+    texts = text_of(papers, study.collection.text)
     counts = systems.term_counts(texts, systems.ANALYSERS)
     judgements = in_table_order(judged).astype({"grade": "int8"})
     tables = {

@@ -69,6 +69,11 @@ class Run:
     output: Path
     limit: int | None
 
+    def texts(self, papers: pd.DataFrame | None = None) -> pd.Series:
+        """Return the texts of papers, by default of all."""
+        papers = self.dataset.papers if papers is None else papers
+        return text_of(papers, self.study.collection.text)
+
     def parts(self, system: System, seed: int) -> list[Part]:
         """Divide the queries, so that no model scores a query that it learned from.
 
@@ -125,18 +130,18 @@ class Run:
 
     def examples(
         self, ranker: Ranker, name: str, seed: int, part: Part, stage: Stage
-    ) -> list[dict[str, Ids]]:
-        """Build queries with a relevant document and a negative, as token ids."""
+    ) -> list[dict[str, Any]]:
+        """Build queries with a relevant document and a list of negatives, as token ids."""
         rng = np.random.default_rng(seed)
         if stage.pairs == "halves":
             papers = training_papers(self.dataset).head(self.limit or stage.papers)
             papers = papers.head(stage.papers)
             negatives = hard_negatives(papers["title"], papers["abstract"], rng)
             halves = [
-                np.array_split(text, 2) for text in ranker.ids(text_of(papers), 2 * stage.length)
+                np.array_split(text, 2) for text in ranker.ids(self.texts(papers), 2 * stage.length)
             ]
             return [
-                {"queries": first, "documents": second, "negatives": halves[negative][1]}
+                {"queries": first, "documents": second, "negatives": [halves[negative][1]]}
                 for (first, second), negative in zip(halves, negatives, strict=True)
             ]
         judged = self.dataset.judgements.merge(part.trained)
@@ -147,24 +152,21 @@ class Run:
             judged = judged[~pd.MultiIndex.from_frame(judged[["query", "document"]]).isin(swapped)]
         is_relevant = judged["grade"] >= self.study.collection.relevant
         others = judged[~is_relevant].groupby(["task", "query"])["document"].agg(list)
-        times = 1 if self.study.systems[name].kind == "tilde" else max(1, stage.negatives)
-        rows = []
-        for task, query, document in judged.loc[is_relevant, PAIR].itertuples(index=False):
-            if (task, query) in others.index:
-                pool = others[task, query]
-                rows += [(query, document, rng.choice(pool)) for _ in range(times)]
-        rows = rows[: self.limit]
-        texts = text_of(self.dataset.papers)
-        queries, documents, negatives = (list(column) for column in zip(*rows, strict=True))
+        if self.study.systems[name].kind == "tilde":
+            stage = stage.model_copy(update={"negatives": 1})
+        rows = drawn_rows(judged[is_relevant], others, stage, rng)[: self.limit]
+        texts = self.texts()
+        queries, documents, drawn = (list(column) for column in zip(*rows, strict=True))
+        negatives = [paper for group in drawn for paper in group]
         is_cross = isinstance(ranker, CrossEncoder)
         query_ids = ranker.ids(texts[queries], stage.length if is_cross else stage.query_length)
         if isinstance(ranker, TildeV2):
             query_ids = ranker.asked(query_ids)
         ids, _ = self.documents(ranker, name, seed, part, [*documents, *negatives], stage.length)
-        half = len(documents)
+        others_of = iter(ids[len(documents) :])
         return [
-            {"queries": query, "documents": own, "negatives": other}
-            for query, own, other in zip(query_ids, ids[:half], ids[half:], strict=True)
+            {"queries": query, "documents": own, "negatives": [next(others_of) for _ in group]}
+            for query, own, group in zip(query_ids, ids, drawn, strict=False)
         ]
 
     def documents(
@@ -175,7 +177,7 @@ class Run:
         New are those of the most likely terms by another TILDE, trained on the same queries, that
         the document does not contain.
         """
-        system, texts = self.study.systems[name], text_of(self.dataset.papers)
+        system, texts = self.study.systems[name], self.texts()
         distinct = list(dict.fromkeys(names))
         ids = ranker.ids(texts[distinct], limit)
         added = None
@@ -202,7 +204,7 @@ class Run:
         self, name: str, seed: int, pairs: pd.DataFrame
     ) -> tuple[pd.DataFrame, dict[str, Any], list[tuple[str, float]]]:
         """Score pairs by a system: ``task, query, document, score``, measures, and our example."""
-        system, texts = self.study.systems[name], text_of(self.dataset.papers)
+        system, texts = self.study.systems[name], self.texts()
         if system.kind == "run file":
             return run_scores(system, name, pairs), {"steps": {}, "loss": {}}, []
         if system.kind == "dense":
@@ -234,18 +236,45 @@ class Run:
         return pd.concat(tables), measured, example
 
 
+def drawn_rows(
+    relevant: pd.DataFrame, others: pd.Series, stage: Stage, rng: np.random.Generator
+) -> list[tuple[str, str, list[str]]]:
+    """Draw examples: a query, a relevant paper and papers that are not.
+
+    Pairs: each relevant paper comes with one other at a time. Groups: in each epoch a query comes
+    with one relevant paper and others, with replacement where it has too few.
+    """
+    rows: list[tuple[str, str, list[str]]] = []
+    if not stage.group:
+        for task, query, document in relevant[PAIR].itertuples(index=False):
+            for _ in range(stage.negatives if (task, query) in others.index else 0):
+                rows.append((query, document, [rng.choice(others[task, query])]))
+        return rows
+    for (task, query), documents in relevant.groupby(["task", "query"])["document"]:
+        if (task, query) not in others.index:
+            continue
+        papers = others[task, query]
+        pool = rng.permutation(papers)[: stage.negatives * len(documents)]
+        size = stage.group - 1
+        for _ in range(stage.epochs):
+            group = rng.choice(pool, size, replace=len(pool) < size)
+            rows.append((query, rng.choice(documents.to_numpy()), group.tolist()))
+    return rows
+
+
 def descend(
-    ranker: Ranker, examples: list[dict[str, Ids]], stage: Stage, seed: int, device: str
+    ranker: Ranker, examples: list[dict[str, Any]], stage: Stage, seed: int, device: str
 ) -> list[float]:
     """Train a ranker on a stage; return the loss of each step."""
 
-    def collate(rows: list[dict[str, Ids]]) -> dict[str, list[Ids]]:
-        return {key: [row[key] for row in rows] for key in rows[0]}
+    def collate(rows: list[dict[str, Any]]) -> dict[str, list[Ids]]:
+        batch = {key: [row[key] for row in rows] for key in ("queries", "documents")}
+        return batch | {"negatives": [text for row in rows for text in row["negatives"]]}
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.TrainingArguments(
             output_dir=folder,
-            num_train_epochs=stage.epochs,
+            num_train_epochs=1 if stage.group else stage.epochs,  # groups are drawn for each epoch
             per_device_train_batch_size=stage.batch,
             dataloader_drop_last=len(examples) > stage.batch,
             learning_rate=stage.rate,
@@ -361,7 +390,7 @@ def word_piece_analyser(folder: Path | None, texts: pd.Series) -> systems.Analys
 def word_piece_scores(run: Run, name: str, pairs: pd.DataFrame) -> pd.DataFrame:
     """Score pairs by BM25 and the language model over word pieces."""
     ranked = run.dataset.ranked()
-    texts = text_of(ranked.papers)
+    texts = run.texts(ranked.papers)
     used = sorted({*ranked.judgements["query"], *ranked.judgements["document"]})
     folder = run.study.word_pieces[name].tokenizer
     path = run.models / folder if folder else None

@@ -74,6 +74,11 @@ class CollectionSettings(Settings):
     kind: Literal["csfcube", "scidocs", "links"]
     folder: File | None = Field(None, description="Its published files; needed for SciDocs.")
     relevant: Count = Field(1, description="The lowest grade that counts for MAP.")
+    text: Literal["title first", "abstract first"] = Field(
+        "title first",
+        description="Title, space, abstract; or abstract and title without a space, then only "
+        "letters, digits and _ (the author's program).",
+    )
     trained_on: float = Field(
         0.0, ge=0, lt=1, description="Share of the dev queries to train on; weights use the rest."
     )
@@ -115,6 +120,11 @@ class Stage(Settings):
     papers: Count = Field(1500, description="The first papers, by id, whose halves are used.")
     negatives: Count = Field(2, description="Papers not relevant per relevant one.")
     query_length: int = Field(0, ge=0, description="Tokens after which a query is cut, or 0.")
+    group: int = Field(
+        0,
+        ge=0,
+        description="TILDEv2: papers per query and epoch, one of them relevant; 0 for pairs.",
+    )
 
 
 class System(Settings):
@@ -357,12 +367,15 @@ def example_weights(study: Study) -> pd.DataFrame:
     return table[~is_tilde | table["token"].str.fullmatch("[a-z]{4,}")]
 
 
-def text_of(papers: pd.DataFrame) -> pd.Series:
-    """Return the text by which each paper is searched: its title, a space and its abstract.
+def text_of(papers: pd.DataFrame, order: str = "title first") -> pd.Series:
+    """Return the text by which each paper is searched, as `CollectionSettings.text` names it.
 
     thesis section 2.3.1: "a concatenation of abstract and title".
     """
-    text = (papers["title"] + " " + papers["abstract"]).str.strip()
+    if order == "title first":
+        text = (papers["title"] + " " + papers["abstract"]).str.strip()
+    else:
+        text = (papers["abstract"] + papers["title"]).str.replace(r"[^\w]", " ", regex=True)
     return text.set_axis(pd.Index(papers["document"], name="document")).rename("text")
 
 

@@ -38,7 +38,7 @@ BM25 = {"k1": 2.75, "b": 1.0}
 """BM25's parameters in thesis section 2.2.1, tuned there for scientific papers."""
 
 SMOOTHING = 0.1
-"""Weight of the collection in the language model. The thesis states none; Lucene's default."""
+"""Weight of the collection in the language model: Elasticsearch's default, as the author's."""
 
 ALPHAS: tuple[float, ...] = tuple(step / 10 for step in range(11))
 """The weights of the thesis's sweep: 0 to 1 by 0.1."""
