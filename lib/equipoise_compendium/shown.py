@@ -266,10 +266,13 @@ def _rows(
             pd.api.types.is_numeric_dtype(column) or decimals is not None
         )
         is_p_value = name not in published and str(name).split(" ")[0] == "p"
+        separates = any("," in str(cell) for cell in published.get(name, ()))
         marks = table.get(f"{name}{MARKS}", [""] * len(table))
         cells = []
         for row, value, mark in zip(table.index, column, marks, strict=True):
             text = _text(value, decimals, is_p_value)
+            if separates and text.isdigit():  # thousands as in the published column
+                text = f"{int(text):,}"
             cells.append(Cell(text, raw(mark), differing.get((row, name), ""), number=is_number))
         columns.append(cells)
     return [str(name).replace("_", " ") for name in names], list(map(list, zip(*columns)))  # noqa: B905
@@ -397,7 +400,9 @@ def verdict_label(verdict: str) -> str:
 
 def _quoted(claim: Mapping[str, Any]) -> str:
     """Return the quotation and its place."""
-    return f"“{claim['quote']}” ({claim['place']})" if claim["quote"] else str(claim["place"])
+    if claim["quote"]:
+        return f"“{claim['quote']}” ({claim['place']})"
+    return _as_sentences(str(claim["place"]))
 
 
 def _decimals_of(row: Mapping[str, Any]) -> int:
