@@ -80,6 +80,7 @@ def test_a_variant_has_a_place_of_its_own(root: Path) -> None:
     assert passed["gains"] == {"1": 0.25, "2": 1.0}
     now = digest(root / "reports")
     assert {name: now[name] for name in now if "variants" not in name} == committed
+    assert build.check() == []
 
 
 @pytest.mark.parametrize(
