@@ -19,9 +19,11 @@ from pathlib import Path
 import click
 import pandas as pd
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from commands import called
 from equipoise_cli import main
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
@@ -56,6 +58,19 @@ def words_of(block: str) -> list[list[str]]:
         for part in line.split(" && ")
         if (words := shlex.split(part, comments=True))
     ]
+
+
+def test_the_workflow_of_the_guide_fails_where_a_source_is_cited_too_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workflow,) = blocks(GUIDES[settings().guide.index("answers")], "yaml")
+    steps = yaml.safe_load(workflow)["jobs"]["citations"]["steps"]
+    (gate,) = (step["run"] for step in steps if step.get("run", "").startswith("equipoise"))
+    shutil.copy(ROOT / "data" / "examples" / "rag.jsonl", tmp_path / "answers.jsonl")
+    monkeypatch.chdir(tmp_path)
+    for threshold, status in ((10, 0), (5, 3)):
+        words = shlex.split(gate.replace("10 points", f"{threshold} points"))
+        assert called(*words[1:], "--force").exit_code == status
 
 
 @pytest.mark.parametrize("path", [README, *GUIDES], ids=lambda path: path.stem)
