@@ -200,6 +200,6 @@ def people(by_rank: pd.DataFrame, by_grade: pd.DataFrame) -> Figure:
     for ax, (label, table) in zip(axes, panels.items(), strict=True):
         values_over(ax, table.assign(group=table["model"]), "at", "")
         ax.set_xlabel(label)
-    axes[0].set_ylabel("Passages cited (%)")
+    axes[0].set(ylabel="Passages cited (%)", ylim=(0, 100))
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
