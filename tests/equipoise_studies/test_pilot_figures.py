@@ -101,7 +101,10 @@ def test_users_leave_at_each_nugget_under_each_model() -> None:
     )
     served = {"leave at a nugget": [0.2, 1.0], "GFRC2": [0.1, 0.6]}
     scores = pd.DataFrame({"stop model": ["words", "turns"], "run": "a", **served})
-    first, second = figures.who_leaves(clusters, scores).axes
+    figure = figures.who_leaves(clusters, scores)
+    title = "From 0.0% (turns) to 80.0% (words) of the users leave with nothing"
+    assert figure.get_suptitle() == title
+    first, second = figure.axes
     bars: Any = first.collections[0]
     assert [bar[1].tolist() for bar in bars.get_segments()] == [[3, 10], [8, 10]]
     assert "80.0%" in first.texts[0].get_text()

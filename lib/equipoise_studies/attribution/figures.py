@@ -18,7 +18,7 @@ _RELEVANT, _NONRELEVANT = "#dbe9f6", "#f1f1f1"
 _LABELLED, _PLAIN = "#f5c45e", "white"
 
 
-def modes(documents: pd.DataFrame) -> Figure:
+def modes(documents: pd.DataFrame, title: str) -> Figure:
     """Draw how each mode labels each document.
 
     ``documents`` (columns mode, document, relevant, author, label): one row for each mode and
@@ -54,6 +54,7 @@ def modes(documents: pd.DataFrame) -> Figure:
     ax.set_xlim(-1.1, documents.groupby("mode").size().max() + 0.05)
     ax.set_ylim(-len(names) - 0.05, 0)
     ax.axis("off")
+    ax.set_title(title, fontsize=11)
     return figure
 
 
