@@ -66,6 +66,19 @@ def test_conversations_show_every_nugget_with_its_groups_their_shares_and_target
     plt.close("all")
 
 
+def test_conversations_about_several_topics_are_titled_with_their_topic(
+    turns: pd.DataFrame,
+) -> None:
+    columns = ["run", "turn", "start", "end", "level", "entity", "ORIGIN"]
+    topic_of = {"a": "T", "b": "U"}
+    rows = pd.DataFrame(ROWS, columns=columns)
+    rows["topic"], turns["topic"] = rows["run"].map(topic_of), turns["run"].map(topic_of)
+    figure = plots.annotated_conversations(nugget_table(rows.astype(str), SETS), turns, SETS)
+    titles = [ax.get_title(loc="left").partition(", relevant")[0] for ax in figure.axes[::2]]
+    assert titles == ["a, T", "b, U"]
+    plt.close("all")
+
+
 def test_nuggets_lie_on_the_slope_of_their_weight() -> None:
     figure, ax = plt.subplots()
     scores = pd.DataFrame({"run": ["a", "b", "b"], "wc": [10, 20, 30], "pw": [0.9, 0.8, 0.7]})
