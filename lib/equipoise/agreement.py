@@ -76,15 +76,14 @@ def _common_conversations(tables: Mapping[str, NuggetTable]) -> pd.MultiIndex:
 
 
 def _conversations_seen(tables: Mapping[str, NuggetTable]) -> list[Seen]:
-    """Count the conversations of each annotator that all others have too."""
+    """Count the conversations that all annotators have."""
     common = _common_conversations(tables)
-    seen = []
-    for annotator, table in tables.items():
-        own = _conversations(table)
-        alone = [f"{run} {topic}" for run, topic in own.difference(common)]
-        needed, items = "annotations of all annotators", "conversations"
-        seen.append(Seen(annotator, items, needed, len(common), len(own), tuple(alone[:3])))
-    return seen
+    every, *others = map(_conversations, tables.values())
+    for other in others:
+        every = every.union(other)
+    alone = [f"{run} {topic}" for run, topic in every.difference(common)]
+    needed, items = "annotations of all annotators", "conversations"
+    return [Seen("", items, needed, len(common), len(every), tuple(alone[:3]))]
 
 
 def _units(nuggets: pd.DataFrame, keys: list[str]) -> pd.Series:

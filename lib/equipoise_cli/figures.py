@@ -117,7 +117,7 @@ def attribution_bias(
         ax.plot(100 * row.value, -number, "o", markersize=6, color=colour)
         labels.append(f"{literal(row.what)}, n = {row.count}")
     ax.set_yticks(range(0, -len(rows), -1), labels)
-    ax.set_xlabel(f"Attribution bias [points], above 0 for {literal(favoured)}")
+    ax.set_xlabel(f"Attribution bias (points), above 0 for {literal(favoured)}")
     ax.set_ylim(0.6 - len(rows), 0.6)
     ax.grid(visible=False, axis="y")
     return ax

@@ -168,8 +168,13 @@ def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 def _reasons(against: str) -> dict[tuple[str, str], tuple[str, bool]]:
     """Read the reasons in ``explanations.csv``, by row and column, with whether proved."""
-    path = project.data("published", against.partition("/")[0], "explanations.csv")
+    paper = against.partition("/")[0]
+    path = project.data("published", paper, "explanations.csv")
     table = read_columns(path, ["artefact", "row", "column", "reason", "proved"])
+    strangers = table.loc[~table["artefact"].str.startswith(f"{paper}/"), "artefact"]
+    if len(strangers):
+        found = strangers.iloc[0]
+        raise ValueError(f"{paper}/{path.name}: an artefact must be named {against}, got {found!r}")
     reasons = {}
     for cell in table[table["artefact"] == against].itertuples():
         if cell.proved not in ("yes", "no"):

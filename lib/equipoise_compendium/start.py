@@ -61,7 +61,9 @@ def unchanged_sentences() -> list[str]:
         for cell in nbformat.read(path, as_version=4).cells:
             sentence = cell.source.strip().splitlines()[-1]
             if cell.source in expected and not sentence.startswith("#"):
-                found.append(f"notebooks/{path.name}: sentence of the template ({sentence})")
+                found.append(
+                    f"notebooks/{path.name}: unchanged sentence of the template ({sentence})"
+                )
     return found
 
 

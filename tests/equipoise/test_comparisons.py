@@ -249,7 +249,7 @@ def test_a_comparison_has_it_all_and_keeps_groups_apart() -> None:
     scores = pd.concat([*parts, tidy(rng.normal(size=(20, 3)), "R")], ignore_index=True)
     found = compare_systems(scores, "GF", ["attribute"], resamples=999)
     assert found.leaderboard["attribute"].tolist() == ["A"] * 3 + ["B"] * 3
-    assert found.leaderboard["better_than"].tolist() == ["r0 r1", "", "", "", "", ""]
+    assert found.leaderboard["higher_than"].tolist() == ["r0 r1", "", "", "", "", ""]
     alone = compare_systems(parts[1], "GF", resamples=999)
     pd.testing.assert_frame_equal(
         found.comparisons[found.comparisons["attribute"] == "B"]
@@ -274,7 +274,7 @@ def test_a_small_difference_says_which_run_is_better() -> None:
     rng = np.random.default_rng(13)
     values = rng.random((30, 1)) + np.array([0.3, 0.0]) + rng.normal(scale=0.01, size=(30, 2))
     board = compare_systems(tidy(values), resamples=999).leaderboard
-    assert board[["run", "better_than"]].to_numpy().tolist() == [["r0", "r1"], ["r1", ""]]
+    assert board[["run", "higher_than"]].to_numpy().tolist() == [["r0", "r1"], ["r1", ""]]
 
 
 def test_units_to_decide_shrink_the_interval_to_the_gap() -> None:

@@ -172,6 +172,11 @@ def test_the_keys_of_run_and_topic_are_named_and_can_be_mapped(tmp_path: Path) -
     assert "no key" not in result.output
     assert "a,T9," in result.output
     assert "must be run=KEY" in called(*command, "--map", "turn=x").output
+    other = content | {"id": 8, "meta": {"system": "b", "query": "T9"}}
+    export.write_text(f"{json.dumps(content)}\n{json.dumps(other)}\n")
+    message = "run mine and topic T9 must differ from task"
+    assert message in called(*command, "--map", "topic=query").output
+    assert called(*command, "--map", "run=system,topic=query").exit_code == 0
 
 
 def test_without_matplotlib_the_table_is_written(
@@ -199,4 +204,4 @@ def test_files_that_name_no_annotator_are_one_annotator_each(tmp_path: Path) -> 
     result = called("agreement", *files, "--attributes", sets)
     assert result.exit_code == 0, result.output
     assert ",,,units found by several,1" in result.stdout
-    assert "3 of 3 conversations have annotations of all annotators (100%)" in result.stderr
+    assert "1 of 1 conversations have annotations of all annotators (100%)" in result.stderr

@@ -80,6 +80,7 @@ def test_a_variant_has_a_place_of_its_own(root: Path) -> None:
     assert passed["gains"] == {"1": 0.25, "2": 1.0}
     now = digest(root / "reports")
     assert {name: now[name] for name in now if "variants" not in name} == committed
+    assert build.check() == []
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,11 @@ def test_a_difference_without_a_reason_fails_the_build(root: Path) -> None:
     cells = ["artefact,row,column,reason,proved"]
     for run in printed_table("gfrc2/table-3")["run"]:
         cells.append(f"gfrc2/table-3,{run},EGNP,one too many,yes")
-    (root / "data/published/gfrc2/explanations.csv").write_text("\n".join(cells))
+    reasons = root / "data/published/gfrc2/explanations.csv"
+    reasons.write_text("\n".join(cells).replace("gfrc2/table-3", "table-3"))
+    message = "gfrc2/explanations.csv: an artefact must be named gfrc2/table-3, got 'table-3'"
+    assert message in outcomes()["example"].error
+    reasons.write_text("\n".join(cells))
     assert outcomes()["example"].state == "built"
     assert "differences explained" in (root / "reports" / "ledger.csv").read_text()
 

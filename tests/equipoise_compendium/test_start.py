@@ -132,6 +132,14 @@ def test_a_paper_is_added_and_builds_at_once(within: Path) -> None:
     assert "choose another name" in again.output
 
 
+def test_the_guide_describes_every_column_of_the_protocol() -> None:
+    guide = (PACKAGE / "site" / "guide" / "recompute.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"`(\w+)`", guide))
+    for name in ("claims.csv", "collections.csv"):
+        columns = pd.read_csv(PACKAGE / "starter" / "paper" / name).columns
+        assert set(columns) <= described, name
+
+
 def test_a_topic_starts_from_the_example(root: Path) -> None:
     example = start.EXAMPLE
     repository = PACKAGE.parents[1]
@@ -149,6 +157,9 @@ def test_a_topic_starts_from_the_example(root: Path) -> None:
         (root / "data" / folder / file).write_text(text, encoding="utf-8")
     result = called("new", "my_films", "--topic", "T007")
     assert result.exit_code == 0, result.output
+    # pytest is not among the packages that `new` needs.
+    assert "equipoise build my_films" in result.output
+    assert "pytest" not in result.output
     assert "S001" not in (root / "data" / "conversations" / "my_films.txt").read_text()
     command = [sys.executable, "-m", "pytest", "-q", "tests/test_my_films.py"]
     ran = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
@@ -210,7 +221,9 @@ def test_a_compendium_without_the_example_starts_in_an_empty_folder(
     pages.refresh()
     assert broken_links(tmp_path / "reports" / "site") == []
     result = called("new", "smith2020", "--paper")
-    assert start.unchanged_sentences()[0].startswith("notebooks/recompute_smith2020.ipynb: still")
+    assert start.unchanged_sentences()[0].startswith(
+        "notebooks/recompute_smith2020.ipynb: unchanged"
+    )
 
 
 def test_the_error_of_a_notebook_is_not_hidden_by_the_findings(
@@ -229,6 +242,6 @@ def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine" / "old").mkdir(parents=True)
     with pytest.raises(ValueError, match="must be a new or an empty folder"):
         start.make_compendium(tmp_path / "mine", "Mine")
-    with pytest.raises(ValueError, match="--name: must be"):
+    with pytest.raises(ValueError, match="--name must be"):
         start.make_compendium(tmp_path / "other", 'a "name"')
     assert not (tmp_path / "other").exists()

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.claims import Evidence, read
 from notebook_evidence import committed_evidence
 
 NQ, NQ_UTD, LARGE = "NQ, Qwen 1.5B", "NQ-UTD, Qwen 1.5B", "NQ, four large models"
@@ -576,3 +576,81 @@ def test_judgements_of_experts() -> None:
         supported.append(np.mean([claim["support"] == "Complete" for claim in side]))
     difference = 100 * (supported[0] - supported[1])
     assert numbers_of("support-read-first", "ExpertQA")[0] == pytest.approx(difference)
+
+
+# --- people ---------------------------------------------------------------------------------------
+
+PEOPLE = "TREC RAG 2024, GPT-4o and people"
+
+
+@cache
+def facts(name: str) -> list[dict[str, str]]:
+    path = project.data("facts", "attribution", name)
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+@cache
+def people() -> dict[str, dict[str, dict[str, float]]]:
+    """Scores by name, question and author, means over the answers to a question."""
+    graded: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in facts("grades.csv"):
+        graded[row["question"]][row["rank"]] = int(row["grade"])
+    times: dict[tuple[str, str], int] = defaultdict(int)
+    for row in facts("people.csv"):
+        for rank in row["cited"].split():
+            times[row["author"], rank] += 1
+    values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in facts("people.csv"):
+        author, question, cites = row["author"], row["question"], row["cited"].split()
+        values["fewer", question, author].append(len(cites))
+        grades = graded[question]
+        relevant = [rank for rank in grades if grades[rank] >= 2]
+        if not 0 < len(relevant) < len(grades):
+            continue
+        seen = [rank for rank in cites if rank in grades]
+        hits = sum(rank in relevant for rank in seen)
+        values["recall", question, author].append(100 * hits / len(relevant))
+        margin = hits / len(relevant) - len(seen) / len(grades)
+        values["control", question, author].append(100 * margin)
+        if seen:
+            expected = sum(times[author, rank] for rank in relevant)
+            expected /= sum(times[author, rank] for rank in grades)
+            values["precision", question, author].append(100 * hits / len(seen))
+            values["by-rank", question, author].append(100 * (hits / len(seen) - expected))
+    scores: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for (name, question, author), each in values.items():
+        scores[name][question][author] = float(np.mean(each))
+    return scores
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [("fewer", 301), ("recall", 68), ("precision", 68), ("by-rank", 68)]
+)
+def test_gpt_4o_minus_people(name: str, n: int) -> None:
+    both = [it for it in people()[name].values() if len(it) == 2]
+    gaps = np.array([it["GPT-4o"] - it["people"] for it in both])
+    rng = np.random.default_rng(7)
+    samples = sorted(rng.choice(gaps, len(gaps)).mean() for _ in range(1000))
+    check(f"people-{name}", PEOPLE, (gaps.mean(), samples[24], samples[974]), 0.5)
+    assert committed()[f"thesis/people-{name}"][PEOPLE][""].n == len(gaps) == n
+
+
+def test_mistakes_of_gpt_4o_and_its_control() -> None:
+    by_question = people()
+    precision = np.mean([it["GPT-4o"] for it in by_question["precision"].values()])
+    assert numbers_of("5.1-mistakes", PEOPLE)[0] == pytest.approx(100 - precision)
+    control = np.mean([it["GPT-4o"] for it in by_question["control"].values()])
+    assert numbers_of("large-cite-relevant", PEOPLE)[0] == pytest.approx(control)
+    unsupported = 100 - numbers_of("support-full", "ExpertQA")[0]
+    assert numbers_of("5.1-mistakes", "ExpertQA")[0] == pytest.approx(unsupported)
+
+
+# --- verdicts -------------------------------------------------------------------------------------
+
+
+def test_the_answer_names_the_verdicts_on_both_biases() -> None:
+    path = project.root() / "reports" / "thesis_ch5_attribution" / "manifest.json"
+    answer = " ".join(json.loads(path.read_text(encoding="utf-8"))["answer"])
+    assert "both claims are inconclusive" in answer
+    verdicts = {it["claim"]: it["verdict"] for it in read() if it["paper"] == "thesis"}
+    assert verdicts["5.3-human"] == verdicts["5.5-human"] == "inconclusive"

@@ -341,3 +341,20 @@ def test_published_biases_depend_on_their_sign_and_their_error(column: str) -> N
         evidence = least(claims.mean_biases(rows_of_table, ["model", "score"], SAMPLE))
         results.append(result_of("thesis/5.3-human", evidence))
     assert results == ["supports", "imprecise"]
+
+
+def test_citing_by_rank_alone_is_not_above_rank_alone() -> None:
+    """It is above random, since the first passages are the better ones."""
+    shown = data.answers_of_people(STUDY)
+    rate = shown.groupby(["author", "rank"])["cited"].transform("mean")
+    shown["cited"] = np.random.default_rng(1).random(len(shown)) < rate
+    by_rank = claims.scores_of_people(shown, least=2)
+    above_random, above_rank = (
+        claims.of_author(by_rank, "people", f"precision_above_{name}")
+        for name in ("random", "rank")
+    )
+    for it in (above_random, above_rank):
+        assert it.low is not None
+        assert it.high is not None
+        assert (it.low > 0) == (it is above_random)
+        assert it.high > 0

@@ -66,8 +66,9 @@ def test_each_mode_has_a_row_of_documents() -> None:
     documents = pd.DataFrame(
         {"mode": ["Vanilla", "Informed"], "document": 1, "relevant": True, "author": "LLM"}
     )
-    figure = figures.modes(documents.assign(label=[None, "LLM"]))
+    figure = figures.modes(documents.assign(label=[None, "LLM"]), "Labels differ")
     texts = [text.get_text() for text in figure.axes[0].texts]
+    assert figure.axes[0].get_title() == "Labels differ"
     assert texts.count("no label") == texts.count("[LLM]") == 1
 
 

@@ -66,6 +66,19 @@ def test_conversations_show_every_nugget_with_its_groups_their_shares_and_target
     plt.close("all")
 
 
+def test_conversations_about_several_topics_are_titled_with_their_topic(
+    turns: pd.DataFrame,
+) -> None:
+    columns = ["run", "turn", "start", "end", "level", "entity", "ORIGIN"]
+    topic_of = {"a": "T", "b": "U"}
+    rows = pd.DataFrame(ROWS, columns=columns)
+    rows["topic"], turns["topic"] = rows["run"].map(topic_of), turns["run"].map(topic_of)
+    figure = plots.annotated_conversations(nugget_table(rows.astype(str), SETS), turns, SETS)
+    titles = [ax.get_title(loc="left").partition(", relevant")[0] for ax in figure.axes[::2]]
+    assert titles == ["a, T", "b, U"]
+    plt.close("all")
+
+
 def test_nuggets_lie_on_the_slope_of_their_weight() -> None:
     figure, ax = plt.subplots()
     scores = pd.DataFrame({"run": ["a", "b", "b"], "wc": [10, 20, 30], "pw": [0.9, 0.8, 0.7]})
@@ -101,7 +114,10 @@ def test_users_leave_at_each_nugget_under_each_model() -> None:
     )
     served = {"leave at a nugget": [0.2, 1.0], "GFRC2": [0.1, 0.6]}
     scores = pd.DataFrame({"stop model": ["words", "turns"], "run": "a", **served})
-    first, second = figures.who_leaves(clusters, scores).axes
+    figure = figures.who_leaves(clusters, scores)
+    title = "From 0.0% (turns) to 80.0% (words) of the users leave with nothing"
+    assert figure.get_suptitle() == title
+    first, second = figure.axes
     bars: Any = first.collections[0]
     assert [bar[1].tolist() for bar in bars.get_segments()] == [[3, 10], [8, 10]]
     assert "80.0%" in first.texts[0].get_text()

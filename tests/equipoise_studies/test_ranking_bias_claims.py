@@ -360,6 +360,22 @@ def test_the_claims_of_published_cells_again() -> None:
     assert sum(expected["4.1-fairer-marks"].values()) == 39
 
 
+def test_values_of_another_laboratory_have_no_interval() -> None:
+    bm25 = {}
+    for row in printed_table("thesis/table-4.1").to_dict("records"):
+        if row["method"] == "BM25":
+            bm25[row["queries"]] = float(row["NFaiRR"])
+    expected = {}
+    for row in printed_table("thesis/another-laboratory").to_dict("records"):
+        name = f"{row['ranker']} on {row['queries']}, NFaiRR"
+        expected[name] = float(row["NFaiRR"]) - bm25[row["queries"]]
+    reported = committed()["thesis/4.1-fairer"]["values of another laboratory"]
+    assert {name: it.estimate for name, it in reported.items()} == pytest.approx(expected)
+    assert {(it.low, it.n, it.reason) for it in reported.values()} == {
+        (None, None, "no interval is published")
+    }
+
+
 def test_the_numbers_of_queries_again() -> None:
     kinds = [line["kind"] for line in lines("facts", "ranking_bias", "public_queries.csv")]
     stated_numbers = {

@@ -134,16 +134,57 @@ def support() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def shown_to_people() -> dict[str, list[str]]:
+    """Read the ids of the passages of each question of rag_crowd, in the order shown."""
+    path = registry.fetch("rag_crowd", "data/raw/study1_retrieval.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return {it["topic"]: it["references_ids"] for it in map(json.loads, lines)}
+
+
+def people() -> pd.DataFrame:
+    """List the citations of each answer by GPT-4o and by people, who were shown 20 passages."""
+    rows = []
+    for author, name in {"GPT-4o": "llm", "people": "human"}.items():
+        path = registry.fetch("rag_crowd", f"data/raw/study1_responses_{name}.jsonl.gz")
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            states = [json.loads(line) for line in lines]
+        # The answers of people are a log, in which the last state of each counts.
+        answers = {
+            it["response"]: it for it in sorted(states, key=lambda it: it.get("timestamp", 0))
+        }
+        for answer in answers.values():
+            numbers = {it[0] for mention in mentions(answer["text"]) for it in mention}
+            cited = " ".join(str(it + 1) for it in sorted(numbers) if it < 20)  # from [0] upstream
+            rows.append((author, answer["topic"], answer["style"], cited))
+    table = pd.DataFrame(rows, columns=["author", "question", "style", "cited"])
+    return table.sort_values(["author", "question", "style"])
+
+
+def grades() -> pd.DataFrame:
+    """List NIST's grades of the passages that were shown to people and to GPT-4o."""
+    path = registry.fetch("rag24_qrels", "qrels/qrels.rag24.test.txt")
+    names = ["question", "iteration", "passage", "grade"]
+    judged = pd.read_csv(path, sep=r"\s+", names=names)
+    rows = []
+    for question, passages_shown in shown_to_people().items():
+        rows += [(question, *it) for it in enumerate(passages_shown, start=1)]
+    shown = pd.DataFrame(rows, columns=["question", "rank", "passage"])
+    table = shown.merge(judged)[["question", "rank", "grade"]]
+    return table.sort_values(["question", "rank"])
+
+
 @click.command()
 @click.option("--output", type=click.Path(path_type=Path), default=Path(__file__).parent)
 def main(output: Path) -> None:
-    """Make passages.csv, large_models.parquet, support.csv and sources.csv."""
+    """Make the tables of `README.md`, and sources.csv."""
     output.mkdir(parents=True, exist_ok=True)
     sources = []
     for name, make in {
         "passages.csv": passages,
         "large_models.parquet": large_models,
         "support.csv": support,
+        "people.csv": people,
+        "grades.csv": grades,
     }.items():
         with project.used_meanwhile() as used:
             table = make()

@@ -91,7 +91,7 @@ def leaderboard(
 class Comparison:
     """Result of `compare_systems`.
 
-    ``leaderboard`` has the columns of `leaderboard`, and ``better_than`` with the runs whose mean
+    ``leaderboard`` has the columns of `leaderboard`, and ``higher_than`` with the runs whose mean
     is significantly lower. ``comparisons`` has the columns of `compare_pairs`. ``topics`` compares
     each score with the score of the baseline, or of the run with the highest mean, in the columns
     ``topic, run, value, against, difference``. Each table begins with the columns of `by`.
@@ -162,8 +162,8 @@ def compare_systems(
             unpaired=unpaired,
             rng=np.random.default_rng(seed),
         )
-        better_than = _significantly_lower(pairs, board["run"], level)
-        board["better_than"] = [" ".join(better_than[run]) for run in board["run"]]
+        higher_than = _significantly_lower(pairs, board["run"], level)
+        board["higher_than"] = [" ".join(higher_than[run]) for run in board["run"]]
         wide = topic_by_run(part, unpaired=unpaired)[board["run"]]
         topics = _by_topic(wide, baseline or str(board["run"].iloc[0]))
         for name, table in zip(tables, (board, pairs, topics), strict=True):
@@ -176,16 +176,16 @@ def compare_systems(
 def _significantly_lower(
     pairs: pd.DataFrame, runs: Iterable[str], level: float, sign: float = 1.0
 ) -> dict[str, list[str]]:
-    """Return for each run the significantly worse runs; ``sign`` is -1 if lower is better."""
-    better_than: dict[str, list[str]] = {run: [] for run in runs}
+    """Return for each run the significantly lower runs; the higher ones if ``sign`` is -1."""
+    lower: dict[str, list[str]] = {run: [] for run in runs}
     significant = pairs[pairs["p_corrected"] <= significance(level)]
     for row in significant.itertuples():
         gap = sign * row.difference
         if gap > 0:
-            better_than[row.a].append(row.b)
+            lower[row.a].append(row.b)
         elif gap < 0:
-            better_than[row.b].append(row.a)
-    return better_than
+            lower[row.b].append(row.a)
+    return lower
 
 
 def _by_topic(wide: pd.DataFrame, reference: str) -> pd.DataFrame:

@@ -81,6 +81,7 @@ def parse_export(
     """
     nuggets: dict[str, list[pd.DataFrame]] = {}
     turns: dict[str, list[pd.DataFrame]] = {}
+    task_of: dict[tuple[str, str, str], str] = {}
     missing = Counter[str]()
     n_tasks = 0
     for task in _tasks(text, path):
@@ -89,6 +90,13 @@ def parse_export(
         missing.update(key_of[column] for column, name in names.items() if not name)
         run, topic = names["run"] or run_name(path), names["topic"] or task.name
         for annotator, spans in task.spans.items():
+            key = annotator, run, topic
+            if key in task_of:
+                raise ValueError(
+                    f"{path}, task {task.name}: run {run} and topic {topic} must differ from task "
+                    f"{task_of[key]}; name the keys of a task with --map run=KEY,topic=KEY"
+                )
+            task_of[key] = task.name
             frame, boundaries = _conversation(
                 f"{path}, task {task.name}", task, spans, attributes, labels
             )

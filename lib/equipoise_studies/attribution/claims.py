@@ -8,7 +8,7 @@ would exclude that any ever does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -450,14 +450,24 @@ def change_with_passages(large: pd.DataFrame, score: str) -> Evidence:
     return pooled_mean(change, "change", settings=["model"])
 
 
-def scores_by(table: pd.DataFrame, over: str, level: float, resamples: int) -> pd.DataFrame:
+SCORES_OF_LARGE = {"precision": "Precision", "recall": "Recall", "correct": "Correctness"}
+"""Scores of large models, and their names in a figure."""
+
+
+def scores_by(
+    table: pd.DataFrame,
+    over: str,
+    level: float,
+    resamples: int,
+    names: Mapping[str, str] = SCORES_OF_LARGE,
+) -> pd.DataFrame:
     """Return mean scores of large models by a column, with CIs over questions.
 
-    Each question has its mean first. Fewer than `FEWEST` questions have no interval.
+    Each question has its mean first. Fewer than `FEWEST` questions have no interval. ``names``: of
+    the scores, by column.
     """
     rows = []
     means_of_questions = []
-    names = {"precision": "Precision", "recall": "Recall", "correct": "Correctness"}
     for score, name in names.items():
         by_question = table.groupby(["model", over, "question"], sort=False)[score].mean()
         for group, means in by_question.groupby(["model", over], sort=False):
@@ -468,3 +478,49 @@ def scores_by(table: pd.DataFrame, over: str, level: float, resamples: int) -> p
     intervals = bootstrap_intervals(means_of_questions, SEED, level=level, resamples=resamples)
     scores[["low", "high"]] = intervals
     return scores
+
+
+# --- people ---------------------------------------------------------------------------------------
+
+PEOPLE = "TREC RAG 2024, GPT-4o and people"
+"""The collection of answers by GPT-4o and by people to the same questions."""
+
+
+def scores_of_people(shown: pd.DataFrame, least: int) -> pd.DataFrame:
+    """Score each answer by GPT-4o or by people on its judged passages, in points.
+
+    ``shown``: of `data.answers_of_people`. ``least``: the least relevant grade. Questions without
+    both kinds of passages are left out. Precision is missing where an answer cites nothing.
+    ``above_random`` subtracts what as many random citations would reach, ``above_rank`` what an
+    author would reach who cites each rank as often as this one, but regardless of the content.
+    """
+    rate = shown.groupby(["author", "rank"])["cited"].mean().rename("rate")
+    judged = shown.dropna(subset=["grade"]).join(rate, on=["author", "rank"])
+    judged["relevant"] = judged["grade"] >= least
+    judged["hits"] = judged["relevant"] & judged["cited"]
+    judged["rate of relevant"] = judged["rate"] * judged["relevant"]
+    by_answer = judged.assign(k=1).groupby(["author", "question", "style"])
+    sums = by_answer[["k", "cited", "relevant", "hits", "rate", "rate of relevant"]].sum()
+    sums = sums[(sums["relevant"] > 0) & (sums["relevant"] < sums["k"])]
+    precision, recall = sums["hits"] / sums["cited"], sums["hits"] / sums["relevant"]
+    scores = {
+        "precision": precision,
+        "recall": recall,
+        "precision_above_random": precision - sums["relevant"] / sums["k"],
+        "precision_above_rank": precision - sums["rate of relevant"] / sums["rate"],
+        "recall_above_random": recall - sums["cited"] / sums["k"],
+    }
+    return (100 * pd.DataFrame(scores)).reset_index()
+
+
+def beyond_people(scores: pd.DataFrame, column: str) -> Evidence:
+    """Return a score of GPT-4o minus the score of people, mean over questions that both have."""
+    wide = scores.pivot_table(column, "question", "author").dropna()
+    gaps = (wide["GPT-4o"] - wide["people"]).rename("gap")
+    return pooled_mean(gaps.reset_index(), "gap")
+
+
+def of_author(scores: pd.DataFrame, author: str, column: str) -> Evidence:
+    """Return the mean over questions of a score of one author."""
+    by_question = scores[scores["author"] == author].groupby("question")[[column]].mean()
+    return pooled_mean(by_question.reset_index(), column)

@@ -471,6 +471,19 @@ def large_model_answers(study: Study, reading: str = "all forms") -> pd.DataFram
     return answers
 
 
+def answers_of_people(study: Study) -> pd.DataFrame:
+    """Read public answers of GPT-4o and of people, one row per answer and passage shown.
+
+    ``grade``: by NIST, missing without a judgement.
+    """
+    answers = pd.read_csv(project.noted(study.derived / "people.csv"), keep_default_na=False)
+    grades = pd.read_csv(project.noted(study.derived / "grades.csv"))
+    shown = answers.merge(pd.DataFrame({"rank": range(1, 21)}), how="cross")
+    pairs = zip(shown["rank"], shown["cited"], strict=True)
+    shown["cited"] = [str(rank) in cited.split() for rank, cited in pairs]
+    return shown.merge(grades, how="left", on=["question", "rank"])
+
+
 READS_FIRST = {
     "Bing Chat": True,
     "GPT-4 on web search": True,

@@ -18,7 +18,7 @@ _RELEVANT, _NONRELEVANT = "#dbe9f6", "#f1f1f1"
 _LABELLED, _PLAIN = "#f5c45e", "white"
 
 
-def modes(documents: pd.DataFrame) -> Figure:
+def modes(documents: pd.DataFrame, title: str) -> Figure:
     """Draw how each mode labels each document.
 
     ``documents`` (columns mode, document, relevant, author, label): one row for each mode and
@@ -54,6 +54,7 @@ def modes(documents: pd.DataFrame) -> Figure:
     ax.set_xlim(-1.1, documents.groupby("mode").size().max() + 0.05)
     ax.set_ylim(-len(names) - 0.05, 0)
     ax.axis("off")
+    ax.set_title(title, fontsize=11)
     return figure
 
 
@@ -189,4 +190,17 @@ def large_models(by_passages: pd.DataFrame, by_place: pd.DataFrame, most_passage
     axes[2, 0].set_xlabel("Passages shown")
     axes[2, 1].set_xlabel(f"Position of the relevant passage among {most_passages}")
     _legend_with_n(figure, by_passages)
+    return figure
+
+
+def people(by_rank: pd.DataFrame, by_grade: pd.DataFrame) -> Figure:
+    """Draw the share of passages that GPT-4o and people cite, by their rank and by their grade."""
+    widths = {"width_ratios": [3, 1]}
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, gridspec_kw=widths)
+    panels = {"Rank of the passage": by_rank, "Grade of the passage": by_grade}
+    for ax, (label, table) in zip(axes, panels.items(), strict=True):
+        values_over(ax, table.assign(group=table["model"]), "at", "")
+        ax.set_xlabel(label)
+    axes[0].set(ylabel="Passages cited (%)", ylim=(0, 100))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

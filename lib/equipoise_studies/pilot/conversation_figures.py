@@ -27,7 +27,7 @@ _THINNEST = 0.05
 """Inches of a bar: a nugget of one word would be too thin to see."""
 _TURN_LABEL = 0.22
 """Inches of the label of a turn."""
-_WORDS = "Word position in the conversation [words]"
+_WORDS = "Word position in the conversation (words)"
 
 
 def _turn_bands(
@@ -87,7 +87,7 @@ def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Ax
         last = rows.loc[rows["wc"].idxmax()]
         label = f"{literal(run)}: n = {len(rows)} relevant nuggets"
         note(ax, label, (last["wc"], last["pw"]), (10, 1), color=style["color"])
-    ax.set_xlabel("Word position WC of the nugget's last word [words]")
+    ax.set_xlabel("Word position WC of the nugget's last word (words)")
     ax.set(ylabel="Position weight pw", ylim=(-0.16, 1.1))
     ax.set_xlim(0, weights["WC"].max() * 1.02)
     return ax
@@ -197,7 +197,7 @@ def _draw_groups(
     slanted: Any = {"rotation": 45, "rotation_mode": "anchor", "ha": "left", "fontsize": 9}
     ax.set_xticks(range(groups), map(literal, attribute.groups), **slanted)
     ax.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
-    ax.set_xlabel(f"{literal(name)} [%]")
+    ax.set_xlabel(f"{literal(name)} (%)")
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
     return int((shares == 0).sum())
@@ -218,7 +218,7 @@ def user_clusters(
             ax.plot(rows["wc"], rows[column], label=literal(label), **look(index))
         ax.set(ylabel="Utility or fairness (0 to 1)", ylim=(0, 1))
         ax.set_xlim(0, clusters["wc"].max() * 1.3)
-        ax.set_xlabel("Word position where the user cluster leaves [words]")
+        ax.set_xlabel("Word position where the user cluster leaves (words)")
         title = f"{run}: n = {len(rows)} user clusters"
         changes = rows[list(columns.values())].diff().abs()
         if len(rows) > 1:

@@ -132,11 +132,11 @@ def by_patience(grid: pd.DataFrame) -> Figure:
         ax.set_xticks(_PATIENCE_TICKS, map(str, _PATIENCE_TICKS))
         ax.minorticks_off()
     for row, models in zip(axes, rows_of_models, strict=True):
-        row[0].set(ylabel="GFRC2", ylim=(0, 1.1 * models.max()))
+        row[0].set(ylabel="GFRC2 (0 to 1)", ylim=(0, 1.1 * models.max()))
         for ax in row:
             label_ends(ax)
     for ax in axes[-1]:
-        ax.set_xlabel("Patience L [words], logarithmic")
+        ax.set_xlabel("Patience L (words, logarithmic)")
     return figure
 
 

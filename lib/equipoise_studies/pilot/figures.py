@@ -165,7 +165,7 @@ def user_groups(clusters: pd.DataFrame, similarities: Mapping[str, str]) -> Figu
         lowest = axes[len(names), column]
         lowest.set_xlabel("Rank at which users stop")
         lowest.tick_params(labelbottom=True)
-    axes[0, 0].set(ylabel="Users who have stopped [%]", ylim=(-4, 104), xlim=(0, last_rank + 0.5))
+    axes[0, 0].set(ylabel="Users who have stopped (%)", ylim=(-4, 104), xlim=(0, last_rank + 0.5))
     for ax in axes[1:, 0]:
         ax.set(ylabel="Similarity to target (DistrSim)", ylim=(0, 1.04))
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -214,10 +214,16 @@ def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
             title = f"{literal(run)}: n = {len(part)} relevant nuggets (ticks)"
             ax.set_title(title, loc="left", fontsize=10)
         if model == models[-1]:
-            ax.set_xlabel("Word position of the nugget [words]")
+            ax.set_xlabel("Word position of the nugget (words)")
         if run == runs[0]:
             ax.set_ylabel(model, rotation=0, ha="right", va="center")
     last = max(1, clusters["wc"].max())  # 1 without any nugget
     axes[0, 0].set(ylim=(-22, 104), yticks=(0, 50, 100), xlim=(0, 1.75 * last))
-    figure.supylabel("Users who leave at the nugget [%], by stopping model", fontsize=10)
+    by_share = scores.sort_values("leave at a nugget", kind="stable")
+    most, least = (
+        f"{1 - row['leave at a nugget']:.1%} ({row['stop model']})"
+        for _, row in by_share.iloc[[0, -1]].iterrows()
+    )
+    figure.suptitle(f"From {least} to {most} of the users leave with nothing", fontsize=11)
+    figure.supylabel("Users who leave at the nugget (%), by stopping model", fontsize=10)
     return figure
