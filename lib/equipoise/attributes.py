@@ -105,7 +105,7 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
 
 def _attribute_set(label: str, entry: object) -> AttributeSet:
     if label in (*CORE_COLUMNS, "entity") or not label.strip():
-        raise ValueError("the name of a set must not be that of another column of a nugget table")
+        raise ValueError("an attribute set must not have the name of another column of the nuggets")
     if not isinstance(entry, Mapping) or set(entry) != {"kind", "groups", "target"}:
         keys = ", ".join(map(str, entry)) if isinstance(entry, Mapping) else shown(entry)
         raise ValueError(f"the keys must be kind, groups and target, got {keys}")

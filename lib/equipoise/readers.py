@@ -250,13 +250,14 @@ class Table:
         """A column of whole numbers from ``least`` on; an empty field is ``empty``, if given."""
         values = self.frame[column]
         numbers = _floats(values)
-        is_number = (numbers == np.floor(numbers)) & (numbers >= least)
-        is_number &= numbers <= LARGEST_INTEGER
+        is_number = np.isfinite(numbers) & (numbers == np.floor(numbers)) & (numbers >= least)
         if empty is not None:
             is_empty = (values.isna() | (values.astype("str").str.strip() == "")).to_numpy()
             numbers = np.where(is_empty, empty, numbers)
             is_number |= is_empty
         self.reject(~is_number, column, f"a whole number of at least {least}")
+        too_large = numbers > LARGEST_INTEGER
+        self.reject(too_large, column, f"a whole number of at most {LARGEST_INTEGER}")
         return numbers.astype(np.int64)
 
     def once(self, columns: Sequence[str], what: str) -> None:
@@ -287,7 +288,7 @@ def _csv_table(path: Source, text: str) -> Table:
     _, header = next(iter(_records(text)))
     for separator, name in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and separator in header[0]:
-            raise input_error(path, "columns between commas", f"{name} in {shown(header[0])}", 1)
+            raise input_error(path, "separated by commas", f"{name} in {shown(header[0])}", 1)
     content = text.encode() + b"\n"
     try:
         table = pyarrow.csv.read_csv(
@@ -302,7 +303,7 @@ def _csv_table(path: Source, text: str) -> Table:
     except pa.ArrowInvalid as error:
         for line, fields in _records(text):
             if len(fields) != len(header):
-                wanted = f"{len(header)} fields, as in the header"
+                wanted = f"a row of {len(header)} fields, as in the header"
                 raise input_error(path, wanted, str(len(fields)), line) from None
         raise input_error(path, "a CSV file", str(error).splitlines()[0]) from None
     # By number, as a name may be there twice, which is reported below.
@@ -326,5 +327,5 @@ def read_table(path: Source, content: bytes | None = None) -> Table:
     else:
         table = _csv_table(path, text)
     if not len(table):
-        raise input_error(path, "a table with at least one row", "a header alone")
+        raise input_error(path, "a table with at least one row", "only a header")
     return table

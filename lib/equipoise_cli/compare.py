@@ -440,10 +440,10 @@ def _meaning(
     if name == "comparisons":
         if options["test"] == "tukey":
             return (
-                f"{test}; p and {percent} intervals are for all pairs at once; "
-                "effect is the difference over the residual standard deviation"
+                f"{test}; p and {percent} intervals are for all pairs at once. "
+                "Effect is the difference over the residual standard deviation"
             )
-        return f"{test}; marginal {percent} intervals; effect is Cohen's d of the pairs"
+        return f"{test}; marginal {percent} intervals. Effect is Cohen's d of the pairs"
     words = (
         f"means; letters: the runs that it is significantly better than, p <= {threshold}"
         f" within a measure, {test}; * or bold: the best"

@@ -443,7 +443,7 @@ def test_a_line_that_comes_twice_counts_once(tmp_path: Path) -> None:
     once = last_lines(path)
     path.write_text(2 * path.read_text())
     result = called("score", "citations", path)
-    assert "12 of 24 answers repeat earlier ones: left out" in result.stderr
+    assert "12 of 24 answers repeat earlier ones and are left out" in result.stderr
     assert last_lines(path) == once
     path.write_text(
         lines_of([{**of_langchain(log), "id": f"c{n}"} for n in "ab" for log in logs()])

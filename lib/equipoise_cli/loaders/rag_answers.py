@@ -282,9 +282,8 @@ def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
         ::-1
     ]
     if len(objects) < n_lines:
-        note = (
-            f"{path}: {n_lines - len(objects)} of {n_lines} answers repeat earlier ones: left out"
-        )
+        repeated = f"{n_lines - len(objects)} of {n_lines} answers"
+        note = f"{path}: {repeated} repeat earlier ones and are left out"
         warnings.warn(note, Note, 4)
     content = objects[0][1]
     is_ours = "record" in content or {"mode", "relevant_author"} <= set(content)
