@@ -25,7 +25,7 @@ from notebook_evidence import alike, committed_evidence, result_of
 
 COMMITTED = committed_evidence("utterance_permutations")
 BEYOND = committed_evidence("orders_beyond_the_script")
-FIRST, SECOND = "CAsT 2019, 866 passages", "CAsT 2020, 974 passages"
+FIRST, SECOND = "CAsT 2019, 866 passages", "CAsT 2020, 1,965 passages"
 WHOLE = "CAsT 2019, whole collection"
 PERMUTATIONS = 48  # of each conversation in Table 5
 MOVING = ["CU", "LP", "RM3p", "RM3s"]
