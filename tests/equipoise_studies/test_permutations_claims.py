@@ -25,7 +25,8 @@ from notebook_evidence import alike, committed_evidence, result_of
 
 COMMITTED = committed_evidence("utterance_permutations")
 BEYOND = committed_evidence("orders_beyond_the_script")
-FIRST, SECOND = "CAsT 2019, 866 passages", "CAsT 2020, 974 passages"
+FIRST, SECOND = "CAsT 2019, 866 passages", "CAsT 2020, 1,965 passages"
+BOTH = "CAsT 2019 and 2020, 45 conversations"
 WHOLE = "CAsT 2019, whole collection"
 PERMUTATIONS = 48  # of each conversation in Table 5
 MOVING = ["CU", "LP", "RM3p", "RM3s"]
@@ -306,6 +307,28 @@ def computed_twice(
 
 def mean_computed_twice(evidence: Evidence, values: dict[str, float]) -> None:
     computed_twice(evidence, list(values), lambda topics: mean(values[topic] for topic in topics))
+
+
+def test_other_draws_widen_the_interval_of_a_mean_over_conversations() -> None:
+    values = np.random.default_rng(2).normal(size=(1, 30))
+    one = claims.over_conversations_and_draws(values)
+    plain = claims.over_conversations(values[0])
+    alike(one, values.mean(), (plain.low or 0, plain.high or 0))
+    shifted = claims.over_conversations_and_draws(values + np.array([[-1.0], [0.0], [1.0]]))
+    assert shifted.estimate == pytest.approx(one.estimate)
+    assert (shifted.low or 0) < (one.low or 0) - 0.5
+    assert (shifted.high or 0) > (one.high or 0) + 0.5
+
+
+@pytest.mark.parametrize("name", ["context-helps", "2-favours", "3-anyone"])
+def test_both_years_together_have_the_conversations_of_each(name: str) -> None:
+    evidence = COMMITTED[f"permutations/{name}"]
+    for part, pooled in evidence[BOTH].items():
+        years = [evidence[FIRST][part], evidence[SECOND][part]]
+        assert pooled.n == sum(year.n or 0 for year in years) == 45
+        if name != "2-favours":  # F is no mean over conversations
+            total = sum((year.estimate or 0) * (year.n or 0) for year in years)
+            assert pooled.estimate == pytest.approx(total / 45)
 
 
 @pytest.mark.parametrize("collection", [FIRST, SECOND])

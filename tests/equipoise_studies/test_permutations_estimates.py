@@ -19,6 +19,7 @@ from equipoise_studies.permutations.estimates import (
     pair_certainty,
     permutations_for_ranking,
     predicted_means,
+    resampled_classes,
     sampling_error,
     standard_errors,
     unseen_systems,
@@ -243,3 +244,34 @@ def test_a_mean_over_permutations_is_predicted_with_the_largest_error_of_a_known
     apart = {topic: scores + raised for topic, scores in every.items()}
     row = predicted_means(originals, apart).set_index("run").loc["new"]
     assert (row["high"] - row["low"]) / 2 == pytest.approx(0.01 * 49 / 50, abs=1e-9)
+
+
+# --- errors of a classifier -----------------------------------------------------------------------
+
+
+def test_classes_are_resampled_with_the_shares_of_the_agreement() -> None:
+    utterances = pd.DataFrame(
+        {"topic": ["1"] * 2000 + ["2"], "class": ["SE"] * 1000 + ["PT"] * 1001}
+    )
+    agreement = pd.DataFrame(
+        {"SE": [3, 1, 0], "PT": [0, 0, 5]}, index=pd.Index(["SE", "FT", "PT"], name="class")
+    )
+    first, second = resampled_classes(utterances, agreement, 2, np.random.default_rng(3))
+    assert not first.equals(second)
+    for drawn in (first, second):
+        assert drawn[0] == "SE"  # a first utterance keeps its class
+        assert (drawn[1:1000] == "SE").mean() == pytest.approx(0.75, abs=0.05)
+        assert set(drawn[1:1000]) == {"SE", "FT"}
+        assert set(drawn[1000:]) == {"PT"}
+    assert utterances["class"].value_counts().tolist() == [1001, 1000]
+
+
+def test_other_structures_have_the_mean_over_all_their_permutations() -> None:
+    scores = np.random.default_rng(5).random((SIZE + 1, SIZE))
+    totals = []
+    for permutation in STRUCTURE.permutations():
+        before = [SIZE, *permutation[:-1]]
+        totals.append(scores[before, permutation].sum())
+    assert STRUCTURE.mean(scores) == pytest.approx(np.mean(totals))
+    with pytest.raises(ValueError, match="scores must be shaped"):
+        STRUCTURE.mean(scores[:-1])

@@ -15,12 +15,17 @@ import argparse
 import csv
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import Stemmer
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from equipoise.loaders.trec import read_qrels, read_run
 from equipoise.permutations.structures import class_structures
@@ -89,14 +94,34 @@ def english_terms(text: str) -> list[str]:
     return [stem for stem in stems if stem]  # of a lone s nothing remains
 
 
-def bags(passages: pd.Series, texts: pd.Series) -> pd.Series:
+def stop_words(text: str) -> list[str]:
+    """Return the stop words of an English text, lower-cased and Porter-stemmed."""
+    words = re.findall(r"[^\W_]+", text.lower())
+    stems = STEMMER.stemWords([word for word in words if word in ENGLISH_STOP_WORDS])
+    return [stem for stem in stems if stem]
+
+
+def bags(
+    passages: pd.Series,
+    texts: pd.Series,
+    split: Callable[[str], list[str]] = english_terms,
+    prefix: str = "",
+) -> pd.Series:
     """Return the bag of each text: the numbers of its terms that some passage contains."""
-    vocabulary = sorted({term for passage in passages for term in english_terms(passage)})
+    vocabulary = sorted({term for passage in passages for term in split(passage)})
     digits = len(str(len(vocabulary)))
-    number_of = {term: f"{number:0{digits}d}" for number, term in enumerate(vocabulary)}
+    number_of = {term: f"{prefix}{number:0{digits}d}" for number, term in enumerate(vocabulary)}
     return texts.map(
-        lambda text: " ".join(sorted(number_of[t] for t in english_terms(text) if t in number_of))
+        lambda text: " ".join(sorted(number_of[t] for t in split(text) if t in number_of))
     )
+
+
+def both_bags(passages: pd.Series, texts: pd.Series) -> dict[str, pd.Series]:
+    """Return the bags of terms and of stop words, as columns."""
+    return {
+        "terms": bags(passages, texts),
+        "stop words": bags(passages, texts, stop_words, prefix="s"),
+    }
 
 
 def word_counts(texts: pd.Series) -> pd.Series:
@@ -140,11 +165,14 @@ def judged_2019() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def judged_2020() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the judged utterances of CAsT 2020 with proposed classes, and the judgements."""
+    """Read the judged utterances of CAsT 2020 with classes by the classifier, and judgements."""
     utterances = utterances_of("2020/2020_manual_evaluation_topics_v1.0.json")
     qrels = judgements("2020/2020qrels.txt")
-    rewritten = rewritten_texts(2020, "11_Human.tsv")
-    utterances["class"] = proposed_classes(utterances, rewritten)
+    features = class_features(utterances, rewritten_texts(2020, "11_Human.tsv"))
+    labelled = pd.concat(labelled_turns())
+    classifier = class_model().fit(labelled[features.columns], labelled["class"])
+    utterances["class"] = "SE"  # of the first utterance of a conversation
+    utterances.loc[features.index, "class"] = classifier.predict(features)
     return utterances[utterances["query"].isin(qrels["query"])], qrels
 
 
@@ -174,7 +202,7 @@ def passages_2019() -> pd.DataFrame:
 
 
 def passages_2020() -> pd.DataFrame:
-    """Read the passages of the CAsT-snippets annotation: columns document, text."""
+    """Read the annotated passages of CAsT 2020, and unanswerable ones: columns document, text."""
     columns = {"Input.passage_id": "document", "Input.passage": "text"}
     parts = []
     for group in "ABCDE":
@@ -182,7 +210,15 @@ def passages_2020() -> pd.DataFrame:
             file = f"group-{group}_batch-{batch}_paragraph_regular.csv"
             path = registry.fetch("castsnippets", f"data/large_scale/all/2020/{file}")
             parts.append(pd.read_csv(path, usecols=[*columns], dtype=str, keep_default_na=False))
-    return pd.concat(parts).rename(columns=columns).drop_duplicates("document")
+    annotated = pd.concat(parts).rename(columns=columns)
+
+    path = registry.fetch("cast_answerability", "data/CAsT-unanswerable/unanswerable.csv")
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    # the file also has turns of CAsT 2022
+    queries = utterances_of("2020/2020_manual_evaluation_topics_v1.0.json")["query"]
+    unanswerable = table[table["turn_id"].isin(queries)][["passage_id", "passage"]]
+    unanswerable.columns = annotated.columns
+    return pd.concat([annotated, unanswerable]).drop_duplicates("document")
 
 
 def recorded(name: str) -> list[dict]:
@@ -194,24 +230,65 @@ def recorded(name: str) -> list[dict]:
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def proposed_classes(utterances: pd.DataFrame, rewritten: pd.Series) -> pd.Series:
-    """Propose a class for every utterance, from terms that people added when they rewrote it.
+def class_features(utterances: pd.DataFrame, resolved: pd.Series) -> pd.DataFrame:
+    """Describe each utterance but the first of its conversation, by its terms and the added ones.
 
-    No added term: SE. Only terms of the first utterance of the conversation: FT. Others: PT. The
-    first utterance is SE.
+    ``resolved``: the utterances with their references resolved by people, by query.
     """
-    classes = {}
+    rows = {}
     for _, turns in utterances.sort_values("turn", kind="stable").groupby("topic", sort=False):
-        queries, texts = turns["query"].tolist(), turns["text"].tolist()
-        first_terms = set(english_terms(f"{texts[0]} {rewritten[queries[0]]}"))
-        classes[queries[0]] = "SE"
-        for query, text in zip(queries[1:], texts[1:], strict=True):
-            added_terms = set(english_terms(rewritten[query])) - set(english_terms(text))
-            if not added_terms:
-                classes[query] = "SE"
+        earlier: set[str] = set()
+        first: set[str] = set()
+        previous: set[str] = set()
+        turns_in_order = zip(turns.index, turns["query"], turns["text"], strict=True)
+        for place, (index, query, text) in enumerate(turns_in_order):
+            words = set(re.findall(r"[^\W_]+", text.lower()))
+            own, full = set(english_terms(text)), set(english_terms(resolved[query]))
+            added = full - own
+            if place == 0:
+                first = full
             else:
-                classes[query] = "FT" if added_terms <= first_terms else "PT"
-    return utterances["query"].map(classes)
+                rows[index] = {
+                    "turn": place,
+                    "words": len(words),
+                    "pronouns": len(words & THIRD_PERSON),
+                    "terms": len(own),
+                    "new terms": len(own - earlier),
+                    "terms of the first": len(own & first),
+                    "terms of the previous": len(own & previous),
+                    "nothing added": not added,
+                    "added": len(added),
+                    "added, not of the first": len(added - first),
+                    "added, of the previous": len(added & previous),
+                    "added, all of the first": bool(added) and added <= first,
+                    "added, share of the first": len(added & first) / max(1, len(added)),
+                    "added, share of the previous": len(added & previous) / max(1, len(added)),
+                    "of the previous, not of the first": len(previous - first),
+                }
+            earlier |= full
+            previous = full
+    return pd.DataFrame.from_dict(rows, orient="index").astype(float)
+
+
+def labelled_turns() -> list[pd.DataFrame]:
+    """Read features and class by people of turns of CAsT 2019: other conversations, the judged.
+
+    Of the 1,564 utterances of the training set, only these have a resolved text.
+    """
+    resolved = resolved_texts()
+    parts = []
+    for file in ("training_set.tsv", "test_set.tsv"):
+        lines = fields_of(registry.fetch("mele_classes", f"data/datasets/{file}"))
+        table = pd.DataFrame(lines, columns=["query", "text", "class"])
+        table[["topic", "turn"]] = table["query"].str.split("_", expand=True)
+        table = table[table["query"].isin(resolved.index)].astype({"turn": int})
+        parts.append(class_features(table, resolved).join(table[["topic", "class"]]))
+    return parts
+
+
+def class_model() -> Pipeline:
+    """Return an untrained classifier of utterances; nothing in it was tuned."""
+    return make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
 
 
 def antecedent(text: str, line: dict) -> tuple[str, bool]:
@@ -251,9 +328,8 @@ def make_utterances() -> pd.DataFrame:
     antecedents = [antecedent(text, line_of[query]) for query, text in pairs]
     phrases = pd.Series([phrase for phrase, _ in antecedents], judged.index)
     table = judged[["query", "topic", "turn", "class"]].copy()
-    table["proposed class"] = proposed_classes(judged, resolved_texts())
     table["words"] = word_counts(judged["text"])
-    table["terms"] = bags(passages, judged["text"])
+    table = table.assign(**both_bags(passages, judged["text"]))
     table["anaphoric"] = [int(has_pronoun) for _, has_pronoun in antecedents]
     # A later pronoun refers to a phrase also where no passage has a term of it.
     terms = bags(passages, phrases)
@@ -266,8 +342,7 @@ def make_passages() -> pd.DataFrame:
     passages = passages_2019().sort_values("document")
     table = passages[["document", "source"]].copy()
     table["words"] = word_counts(passages["text"]).astype(np.int32)
-    table["terms"] = bags(passages["text"], passages["text"])
-    return table
+    return table.assign(**both_bags(passages["text"], passages["text"]))
 
 
 def make_qrels() -> pd.DataFrame:
@@ -340,19 +415,33 @@ def make_whole_collection() -> pd.DataFrame:
 
 
 def make_utterances_2020() -> pd.DataFrame:
-    """List the judged utterances of CAsT 2020, with the classes that a rule proposes."""
+    """List the judged utterances of CAsT 2020, with classes by the classifier."""
     judged, _ = judged_2020()
     table = judged[["query", "topic", "turn", "class"]].copy()
-    table["terms"] = bags(passages_2020()["text"], judged["text"])
-    return table
+    return table.assign(**both_bags(passages_2020()["text"], judged["text"]))
 
 
 def make_passages_2020() -> pd.DataFrame:
-    """List the passages of the CAsT-snippets annotation of CAsT 2020."""
+    """List the passages of CAsT 2020 with text."""
     passages = passages_2020().sort_values("document")
     table = passages[["document"]].copy()
-    table["terms"] = bags(passages["text"], passages["text"])
-    return table
+    return table.assign(**both_bags(passages["text"], passages["text"]))
+
+
+def make_class_agreement() -> pd.DataFrame:
+    """Count the judged conversations' turns by class: by people, and by the classifier.
+
+    Each tenth of the conversations is left out in turn; the other labelled turns train.
+    """
+    others, judged = labelled_turns()
+    features = others.columns.drop(["topic", "class"])
+    proposed = pd.Series("", judged.index)
+    for kept, left_out in GroupKFold(10).split(judged, groups=judged["topic"]):
+        labelled = pd.concat([others, judged.iloc[kept]])
+        classifier = class_model().fit(labelled[features], labelled["class"])
+        proposed.iloc[left_out] = classifier.predict(judged[features].iloc[left_out])
+    pairs = pd.DataFrame({"class": judged["class"], "proposed class": proposed})
+    return pairs.groupby(["class", "proposed class"]).size().reset_index(name="utterances")
 
 
 def make_qrels_2020() -> pd.DataFrame:
@@ -369,6 +458,7 @@ TABLES = {
     "model_rewrites.csv": make_model_rewrites,
     "rankings.parquet": make_rankings,
     "whole_collection.parquet": make_whole_collection,
+    "class_agreement.csv": make_class_agreement,
     "utterances_2020.csv": make_utterances_2020,
     "passages_2020.parquet": make_passages_2020,
     "qrels_2020.parquet": make_qrels_2020,

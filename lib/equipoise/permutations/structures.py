@@ -114,6 +114,20 @@ class Structure(ABC):
             n_permutations[v] = beginnings[sets].astype(float) @ self._completions[with_v_and_u]
         return n_permutations / self.count
 
+    def mean(self, scores: ArrayLike) -> float:
+        """Compute the exact mean over all valid permutations; ``scores`` as of `spread`."""
+        pairs = np.array(scores, dtype=np.float64)
+        if pairs.shape != (self.size + 1, self.size):
+            raise ValueError(
+                f"scores must be shaped ({self.size + 1}, {self.size}), got {pairs.shape}"
+            )
+        adjacency = self.adjacency()
+        meet = adjacency > 0
+        mean = float(pairs[-1, 0] + adjacency[meet] @ pairs[:-1][meet])
+        if math.isnan(mean):
+            raise ValueError("the score of a pair that valid permutations put together is NaN")
+        return mean
+
     def spread(self, scores: ArrayLike) -> Spread:
         r"""Exact mean, deviation, minimum and maximum over all valid permutations.
 
@@ -125,18 +139,9 @@ class Structure(ABC):
 
         Beyond the paper, which samples 100 permutations.
         """
-        pairs = np.array(scores, dtype=np.float64)
-        if pairs.shape != (self.size + 1, self.size):
-            raise ValueError(
-                f"scores must be shaped ({self.size + 1}, {self.size}), got {pairs.shape}"
-            )
-        adjacency = self.adjacency()
-        meet = adjacency > 0
-        mean = float(pairs[-1, 0] + adjacency[meet] @ pairs[:-1][meet])
-        if math.isnan(mean):
-            raise ValueError("the score of a pair that valid permutations put together is NaN")
+        mean = self.mean(scores)
         # Centred, so that squares do not cancel.
-        steps = pairs - mean / self.size
+        steps = np.array(scores, dtype=np.float64) - mean / self.size
         steps[np.isnan(steps)] = 0.0  # pairs that never meet
         lowest, highest = self._lowest(steps), -self._lowest(-steps)
         sd = 0.0

@@ -42,6 +42,19 @@ def over_conversations(
     return bootstrapped(resampled_mean, len(array), published=published)
 
 
+def over_conversations_and_draws(values: Floats) -> Evidence:
+    """Bootstrap the mean over conversations, with a random one of several draws in each sample.
+
+    ``values`` (shaped (draws, conversations)).
+    """
+    draws, conversations = values.shape
+    rng = np.random.default_rng(_SEED)
+    chosen = rng.integers(draws, size=(_RESAMPLES, 1))
+    places = rng.integers(conversations, size=(_RESAMPLES, conversations))
+    low, high = np.quantile(values[chosen, places].mean(axis=1), [_ALPHA / 2, 1 - _ALPHA / 2])
+    return Evidence(float(values.mean()), float(low), float(high), n=conversations)
+
+
 def not_sampled(value: float, published: float | None = None) -> Evidence:
     """Return a value without an interval, since nothing was sampled."""
     return Evidence(float(value), published=published, reason="nothing is sampled")

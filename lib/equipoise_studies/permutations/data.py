@@ -28,7 +28,7 @@ def _read(name: str) -> pd.DataFrame:
 def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     """Read judged utterances in their original order.
 
-    Columns query, topic, turn, class, terms (a bag); for 2019 also proposed class, anaphoric and
+    Columns query, topic, turn, class, terms and stop words (bags); for 2019 also anaphoric and
     phrase (the bag of what a later pronoun refers to).
     """
     table = _read("utterances.csv" if year == 2019 else "utterances_2020.csv")
@@ -38,10 +38,24 @@ def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     return table
 
 
-def read_collection(year: Literal[2019, 2020] = 2019) -> Collection:
-    """Read the passages whose text is public."""
+def read_collection(year: Literal[2019, 2020] = 2019, *, stop_words: bool = False) -> Collection:
+    """Read the passages whose text is public, with or without stop words."""
     passages = _read("passages.parquet" if year == 2019 else "passages_2020.parquet")
-    return Collection.from_texts(dict(zip(passages["document"], passages["terms"], strict=True)))
+    terms = with_stop_words(passages)["terms"] if stop_words else passages["terms"]
+    return Collection.from_texts(dict(zip(passages["document"], terms, strict=True)))
+
+
+def with_stop_words(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the stop words of each text to its terms."""
+    return table.assign(terms=table["terms"] + " " + table["stop words"])
+
+
+def read_class_agreement() -> pd.DataFrame:
+    """Read how many turns of CAsT 2019 people and the classifier give each pair of classes.
+
+    Columns class, proposed class, utterances.
+    """
+    return _read("class_agreement.csv").astype({"utterances": int})
 
 
 def read_qrels(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:

@@ -175,6 +175,29 @@ def permutations_for_ranking(
     return pd.DataFrame(rows, columns=columns)
 
 
+# --- errors of a classifier of utterances ---------------------------------------------------------
+
+
+def resampled_classes(
+    utterances: pd.DataFrame, agreement: pd.DataFrame, draws: int, rng: np.random.Generator
+) -> list[pd.Series]:
+    """Draw a class for each utterance but the first of its conversation, given its class.
+
+    ``agreement``: numbers of utterances, one row per class by people, one column per proposed
+    class.
+    """
+    shares = agreement / agreement.sum()
+    is_later = utterances.duplicated("topic")
+    drawn = []
+    for _ in range(draws):
+        classes = utterances["class"].copy()
+        for proposed, share in shares.items():
+            places = is_later & (utterances["class"] == proposed)
+            classes[places] = rng.choice(share.index, places.sum(), p=share)
+        drawn.append(classes)
+    return drawn
+
+
 # --- the bootstraps of the authors' program -------------------------------------------------------
 
 # What each needs to know of a system. The mixed-models bootstrap has the sign of the program, and

@@ -221,6 +221,23 @@ class Experiment:
             rows.append(row)
         return pd.DataFrame(rows)
 
+    def exact_means(
+        self, systems: Sequence[str], structures: Mapping[str, ClassStructure]
+    ) -> pd.DataFrame:
+        """Compute exact means over the permutations of other structures than the conversations'.
+
+        One row per conversation, one column per system, whose context must be at most the previous
+        utterance.
+        """
+        means: dict[str, dict[str, float]] = {}
+        for system in systems:
+            means[system] = {}
+            for conversation in self.conversations:
+                structure = structures[conversation.topic]
+                shares = self._scores_by_context(conversation, system).after / structure.size
+                means[system][conversation.topic] = structure.mean(shares)
+        return pd.DataFrame(means)
+
     def fixed_scores(self, texts: Mapping[str, str]) -> pd.Series:
         """Compute the mean BM25 score by topic of texts that no permutation changes."""
         means = {}
