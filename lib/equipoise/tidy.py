@@ -91,7 +91,7 @@ def _ids(values: pd.Series, label: str, column: str) -> pd.Series:
     is_empty = values.isna() | (values == "")
     if is_empty.any():
         line = int(np.flatnonzero(is_empty)[0]) + 1
-        found = f"{is_empty.sum()} without"
+        found = f"no {column} in {is_empty.sum()} of {len(values)} rows"
         raise input_error(label, f"a table with a {column} in each row", found, line)
     return values if pd.api.types.is_string_dtype(values) else values.astype("str")
 
@@ -356,7 +356,7 @@ def columns_of_sets(table: pd.DataFrame, label: str) -> list[str]:
     _required_names(table, ["document"], label)
     columns = _columns_of_names(table)
     if not columns:
-        wanted = "a table with a column of names of groups, such as gender, or group"
+        wanted = "a table with a column that names the group of each document, such as gender"
         raise input_error(label, wanted, f"columns {listed(table.columns)}")
     id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
     unread = [column for column in table.columns if column not in (*columns, *id_columns)]

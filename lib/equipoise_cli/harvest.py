@@ -173,7 +173,9 @@ def read_topics(path: Path) -> list[dict[str, str]]:
     if "topic" not in header:
         lines = [line.strip() for line in text.split("\n") if line.strip()]
         if path.suffix == ".csv" or not lines or lines[0].startswith(("{", "[", "<")):
-            raise ValueError(f"{path}: must be questions, one per line, or CSV with a column topic")
+            raise ValueError(
+                f"{path}: must be plain questions, one per line, or CSV with a column topic"
+            )
         table = pd.DataFrame({"question": lines})
         table["topic"] = [f"q{number}" for number in range(1, len(lines) + 1)]
     else:

@@ -43,7 +43,7 @@ def new(name: str, paper: bool, title: str, topic: str) -> None:
     from equipoise_compendium import project, start
 
     if paper == bool(topic):
-        raise click.UsageError("must have either --topic TOPIC or --paper")
+        raise click.UsageError("must have one of --topic TOPIC and --paper, not both")
     if title and not paper:
         raise click.UsageError("--title must be given with --paper")
     paths = start.new_paper(name, title) if paper else start.new_topic(name, topic)

@@ -198,7 +198,7 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ),
         (
             {"memberships": {"SIZE": HAND_SIZE.assign(topic="z")}},
-            "no topic of the qrels, such as t, has memberships in SIZE, which are for z",
+            "the memberships in SIZE must be for topics of the qrels, such as t, got z",
         ),
         ({"memberships": {}}, "the same are needed"),
         ({"gains": {1: 1}}, "gains must be for every level.*level 2"),

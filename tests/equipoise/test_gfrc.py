@@ -277,7 +277,7 @@ def test_gains() -> None:
     np.testing.assert_array_equal(
         gain_values([0, 1, 2, 3], {1: 0.1, 2: 0.2, 3: 1}), [0, 0.1, 0.2, 1]
     )
-    with pytest.raises(ValueError, match=r"level 3 of the nuggets is missing"):
+    with pytest.raises(ValueError, match=r"the gain of level 3 of the nuggets is missing"):
         gain_values([1, 3])
     nuggets, sets = plain.random_table(2, 3, 0)
     scores = gfrc(nuggets, sets, gains="exponential")  # type: ignore[arg-type]

@@ -211,7 +211,7 @@ def test_ranking_bias_and_overlap_take_dicts() -> None:
         (
             tidy_runs,
             named("qid", "docno", "score").assign(docno=[None, *"abcd"]),
-            "a document in each row, got 1 without",
+            "a document in each row, got no document in 1 of",
         ),
         (tidy_runs, {"q1": 3}, "must be a table"),
         (tidy_runs, [("q1", "d1", 2.0)], "named tuples"),

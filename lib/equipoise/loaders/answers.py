@@ -96,9 +96,12 @@ def answer_table(
             fault = error.errors(include_url=False)[0]
             wanted = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
             found = "" if fault["type"] in ("missing", "value_error") else shown(fault["input"])
-            better = {"missing": "a key of each line", "too_short": "a list with an item"}
-            wanted = better.get(fault["type"], wanted)
-            raise input_error(path, wanted, found, line, str(fault["loc"][0])) from None
+            key, *inside = map(str, fault["loc"])
+            of = "a key of each line"
+            if inside and fault["type"] == "missing":
+                key, of = inside[-1], f"a key of each object in {key}"
+            wanted = {"missing": of, "too_short": "a list with an item"}.get(fault["type"], wanted)
+            raise input_error(path, wanted, found, line, key) from None
         row: dict[str, Any] = {"citations": None, "gold": ()}
         row |= {key: getattr(answer, key) for key in content}
         row["question"] = str(answer.question)

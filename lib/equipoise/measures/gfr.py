@@ -203,8 +203,8 @@ def _gains_by_level(qrels: pd.DataFrame, gains: Mapping[int, float] | None) -> d
     without_gain = sorted(levels - set(gains) - {0})
     if without_gain:
         raise ValueError(
-            f"gains: level {listed(without_gain)} of the qrels is missing, got levels "
-            f"{listed(sorted(gains))}"
+            f"gains: the gain of level {listed(without_gain)} of the qrels is missing, got gains "
+            f"of levels {listed(sorted(gains))}"
         )
     return {0: 0.0, **gains}
 
@@ -354,8 +354,8 @@ def _members(
         if not len(topics):
             theirs = listed(table["topic"].unique(), most=3)
             raise ValueError(
-                f"no topic of the qrels, such as {rankings.topics[0]}, has memberships in "
-                f"{attribute.name}, which are for {theirs}"
+                f"the memberships in {attribute.name} must be for topics of the qrels, such as "
+                f"{rankings.topics[0]}, got {theirs}"
             )
         ranked = ranked[np.isin(ranked["topic"], topics)]
     row_of_document = _row_of(table, rankings.topics, rankings.documents, ranked)

@@ -51,8 +51,8 @@ def gain_values(levels: ArrayLike, gains: Mapping[int, float] = GAINS) -> Floats
     without_gain = sorted(set(np.unique(level).tolist()) - set(gains) - {0})
     if without_gain:
         raise ValueError(
-            f"gains: level {', '.join(map(str, without_gain))} of the nuggets is missing, got "
-            f"levels {', '.join(map(str, sorted(gains)))}"
+            f"gains: the gain of level {', '.join(map(str, without_gain))} of the nuggets is "
+            f"missing, got gains of levels {', '.join(map(str, sorted(gains)))}"
         )
     gain_of_level = np.zeros(max([0, *gains]) + 1)
     for number, gain in gains.items():

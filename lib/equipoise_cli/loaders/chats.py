@@ -67,7 +67,7 @@ def _messages(where: str, content: dict[str, Any]) -> Iterator[tuple[str, str]]:
             break
     else:
         expected = "messages (OpenAI), conversations (ShareGPT) or turns (iKAT)"
-        raise ValueError(f"{where}: must have {expected}, got {', '.join(content)}")
+        raise ValueError(f"{where}: must have one of the keys {expected}, got {', '.join(content)}")
     for message in messages:
         if not isinstance(message, dict):
             raise ValueError(f"{where}: a message must be an object, got {message!r:.60}")
