@@ -613,8 +613,8 @@ def people() -> dict[str, dict[str, dict[str, float]]]:
         margin = hits / len(relevant) - len(seen) / len(grades)
         values["control", question, author].append(100 * margin)
         if seen:
-            expected = sum(times[author, rank] for rank in relevant)
-            expected /= sum(times[author, rank] for rank in grades)
+            of_relevant = sum(times[author, rank] for rank in relevant)
+            expected = of_relevant / sum(times[author, rank] for rank in grades)
             values["precision", question, author].append(100 * hits / len(seen))
             values["by-rank", question, author].append(100 * (hits / len(seen) - expected))
     scores: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
