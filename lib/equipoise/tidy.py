@@ -361,12 +361,12 @@ def columns_of_sets(table: pd.DataFrame, label: str) -> list[str]:
     id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
     unread = [column for column in table.columns if column not in (*columns, *id_columns)]
     if unread:
-        note = f"{label}: not read: column {listed(unread)} of numbers, not of names of groups"
+        note = f"{label}, not read: column {listed(unread)} of numbers, not of names of groups"
         warnings.warn(note, Note, 2)
     # A title or a name of a person is not a group: most rows have their own.
     titles = [column for column in columns if _is_title(table[column])]
     if titles and len(titles) < len(columns):
-        note = f"{label}: not read: column {listed(titles)}, whose values differ in most rows"
+        note = f"{label}, not read: column {listed(titles)}, whose values differ in most rows"
         warnings.warn(note, Note, 2)
         return [column for column in columns if column not in titles]
     return columns

@@ -453,7 +453,9 @@ def _meaning(
         words += f"; lower is better: {listed(lower, 40)}"
     neither = [measure for measure, way in directions.items() if way == "neither"]
     if neither:
-        words += f"; neither is better, letters are of lower means: {listed(neither, 40)}"
+        words += (
+            f". For {listed(neither, 40)}, no direction is better, so letters are of lower means"
+        )
     return words
 
 

@@ -179,8 +179,8 @@ def _out_of_range(condition: Condition, values: Any) -> str:
     if low <= condition.bound <= high or not values.between(low, high).all():
         return ""
     return (
-        f"{condition.measure} lies between {low:g} and {high:g}: {condition.text!r} always has the"
-        f" same verdict; for points of 100 write '{condition.bound:g} points' or"
+        f"the bound of {condition.text!r} must be between {low:g} and {high:g}, the range of"
+        f" {condition.measure}; for points of 100 write '{condition.bound:g} points' or"
         f" {condition.bound / 100:g}"
     )
 

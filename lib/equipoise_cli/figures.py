@@ -93,7 +93,7 @@ def _draw_differences(
         _interval(ax, row.low, row.high, y, colours[row.a])
         ax.plot(row.difference, y, "D", markersize=5, color=colours[row.a])
     ax.axvline(0, color=COLOURS[1], lw=1)
-    title = "blue: significant difference from the baseline; grey: not significant"
+    title = "blue differs significantly from the baseline, grey does not"
     ax.set_title(title, loc="right", fontsize=9)
     ax.tick_params(labelleft=False)
     ax.grid(visible=False, axis="y")

@@ -123,7 +123,7 @@ def harvest(
     questions = "".join(f"\n  {topic['request']:.100}" for topic in asked[:3])
     click.echo(
         f"{len(asked):,} topics, {options['trials']} trials: at most {n_calls:,} calls to "
-        f"{endpoint}; the first topics:{questions}",
+        f"{endpoint}. The first topics:{questions}",
         err=True,
     )
     if not yes:

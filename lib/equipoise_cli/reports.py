@@ -47,7 +47,7 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], jobs: int | N
         pages.refresh()
         click.echo(" built  the site: reports/site/index.html")
     if n_failed:
-        fail([f"notebooks that failed: {n_failed}; their reports are unchanged"])
+        fail([f"notebooks that failed: {n_failed}. Their reports are unchanged"])
 
 
 @click.command("list")

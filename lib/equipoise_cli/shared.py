@@ -219,7 +219,7 @@ def show_not_read(*tables: Any) -> None:
         counts.update(table.attrs.pop("not_read"))
     n_answers = counts.pop("answers")
     for reason, count in counts.most_common():
-        click.echo(f"not read: {count:,} of {n_answers:,} answers: {reason}", err=True)
+        click.echo(f"not read: {count:,} of {n_answers:,} answers ({reason})", err=True)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -104,7 +104,7 @@ def test_no_verdict_where_few_groups_are_known() -> None:
         table = exposure_over_relevance(**data | {"memberships": few}, resamples=9)
     assert sorted(table["group"]) == ["PhD", "Prof"]
     (sentence,) = exposure_verdicts(table)
-    assert sentence.startswith("stage: no verdict: groups of 2")
+    assert sentence.startswith("stage: no verdict, because groups of 2")
 
 
 def test_numbers_depend_on_no_order_and_on_no_other_run() -> None:

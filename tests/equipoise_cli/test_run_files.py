@@ -186,5 +186,5 @@ def test_a_run_has_the_colour_that_the_caption_gives_it() -> None:
     assert [line.get_color() for line in means] == [expected[run] for run in runs]
     differences = {line.get_color() for line in panels[1].lines if line.get_marker() == "D"}
     assert differences == {GREY, COLOURS[0]}
-    assert panels[1].get_title(loc="right").startswith("blue: significant difference")
+    assert panels[1].get_title(loc="right").startswith("blue differs significantly")
     mpl.pyplot.close("all")

@@ -236,7 +236,7 @@ def test_a_question_for_which_nothing_was_retrieved_is_left_out(tmp_path: Path) 
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     result = called("score", "citations", path)
     assert result.exit_code == 0, result.output
-    assert "not read: 1 of 12 answers: no retrieved document" in result.stderr
+    assert "not read: 1 of 12 answers (no retrieved document" in result.stderr
     assert "n = 11, 91% read" in result.stderr
 
 
@@ -484,7 +484,7 @@ def test_a_call_that_failed_is_counted(failed: dict[str, Any], tmp_path: Path) -
         path.write_text(lines_of([*rows[:where], failed, *rows[where:]]))
         result = called("score", "citations", path)
         assert result.exit_code == 0, result.output
-        assert "not read: 1 of 13 answers: no answer" in result.stderr
+        assert "not read: 1 of 13 answers (no answer" in result.stderr
         assert "n = 12, 92% read: " in result.stderr
     path.write_text(lines_of([failed]))
     assert called("score", "citations", path).exit_code == 2
@@ -498,7 +498,7 @@ def test_a_gate_fails_where_too_little_is_read(tmp_path: Path) -> None:
     words = ["score", "citations", path, "--fail-if", "cited-over-retrieved>90 points"]
     result = called(*words)
     assert (result.exit_code, "no verdict, 83% read, less than 90%" in result.stderr) == (3, True)
-    assert "not read: 2 of 12 answers: no citation" in result.stderr
+    assert "not read: 2 of 12 answers (no citation" in result.stderr
     assert called(*words, "--least-read", 0.8).exit_code == 0
     refused = called(*words[:3], "--fail-if", "cited-over-retrieved>5")
     assert (refused.exit_code, "lies between -1 and 1" in refused.stderr) == (2, True)

@@ -64,7 +64,7 @@ def test_the_command_says_what_became_of_each_notebook(root: Path) -> None:
     assert " built  example" in lines
     assert "  kept  broken" in lines
     assert ran.stderr.count("ZeroDivisionError: division by zero") == 1
-    assert "notebooks that failed: 1; their reports are unchanged" in ran.stderr
+    assert "notebooks that failed: 1. Their reports are unchanged" in ran.stderr
     assert (root / "reports" / "site" / "example.html").is_file()
 
 

@@ -177,7 +177,7 @@ def exposure_verdicts(table: pd.DataFrame, *, level: Level = 0.95) -> list[str]:
         percent = math.floor(100 * seen + 1e-9)
         known = f"groups of {percent}% of the relevant documents are known"
         if seen < LEAST_READ:
-            sentences.append(f"{attribute}: no verdict: {known}; {LEAST_READ:.0%} is required")
+            sentences.append(f"{attribute}: no verdict, because {known} and not {LEAST_READ:.0%}")
             continue
         tested = rows[rows["low"].notna()]
         is_unfair = (tested["high"] < 1) | (tested["low"] > 1)
