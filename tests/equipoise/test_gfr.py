@@ -201,7 +201,7 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
             "no topic of the qrels, such as t, has memberships in SIZE, which are for z",
         ),
         ({"memberships": {}}, "the same are needed"),
-        ({"gains": {1: 1}}, "gains must be for every level.*level 2"),
+        ({"gains": {1: 1}}, "gains: level 2 of the qrels is missing"),
         ({"qrels": HAND_QRELS.iloc[:0]}, "the qrels judge no document"),
         ({"unjudged": "kept"}, "unjudged must be 'nonrelevant' or 'removed', got 'kept'"),
         ({"unrepresented": "skipped"}, "unrepresented must be 'uniform' or 'ignored'"),

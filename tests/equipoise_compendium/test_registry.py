@@ -61,7 +61,7 @@ def test_the_mirror_comes_before_the_cache(places: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_damaged_file_is_an_error(places: tuple[Path, Path], place: int) -> None:
     put(places[place], b"something else")
-    with pytest.raises(ValueError, match="remove it"):
+    with pytest.raises(ValueError, match="remove the file"):
         registry.fetch("item", "a/b.txt")
     assert registry.verify(registry.entries().iloc[0]) == "damaged"
 

@@ -210,7 +210,9 @@ def test_a_compendium_without_the_example_starts_in_an_empty_folder(
     pages.refresh()
     assert broken_links(tmp_path / "reports" / "site") == []
     result = called("new", "smith2020", "--paper")
-    assert start.unchanged_sentences()[0].startswith("notebooks/recompute_smith2020.ipynb: still")
+    assert start.unchanged_sentences()[0].startswith(
+        "notebooks/recompute_smith2020.ipynb: sentence"
+    )
 
 
 def test_the_error_of_a_notebook_is_not_hidden_by_the_findings(
@@ -229,6 +231,6 @@ def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine" / "old").mkdir(parents=True)
     with pytest.raises(ValueError, match="must be a new or an empty folder"):
         start.make_compendium(tmp_path / "mine", "Mine")
-    with pytest.raises(ValueError, match="--name: must be"):
+    with pytest.raises(ValueError, match="--name must be"):
         start.make_compendium(tmp_path / "other", 'a "name"')
     assert not (tmp_path / "other").exists()
