@@ -436,7 +436,7 @@ def test_what_has_no_bias_is_refused() -> None:
         ),
         (table, {"measures": ["precision"]}, "precision is missing"),
         (table[:0], {}, "at least one answer"),
-        (table.assign(model=None), {"by": ["model"]}, "none without model"),
+        (table.assign(model=None), {"by": ["model"]}, "every answer must have model"),
     ]
     for broken, options, said in cases:
         with pytest.raises(ValueError, match=said):

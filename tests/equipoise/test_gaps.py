@@ -82,7 +82,9 @@ def test_a_draw_without_a_group_is_left_out() -> None:
 
 
 def test_what_has_no_groups_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"1 topics have no group: q0"):
+    with pytest.raises(
+        ValueError, match=r"every topic must have a group, got none for 1 topics \(q0\)"
+    ):
         with_groups(scores_of(), {name: "a" for name in GROUP_OF_TOPIC if name != "q0"})
     with pytest.raises(ValueError, match="no measure of a group"):
         with_groups(scores_of())

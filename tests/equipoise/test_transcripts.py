@@ -85,7 +85,7 @@ def test_the_case_study_agrees_with_its_published_positions() -> None:
     ("old", "new", "message"),
     [
         ("##### T1", "##### T1 a b", "line 1: must be '##### topic'"),
-        ("### S1 o", "### S2 o", "line 5: must be '### S1' within a conversation, got '### S2 o'"),
+        ("### S1 o", "### S2 o", "line 5: must be '### S1', the next turn, got '### S2 o'"),
         ("### S1 o", "### S1 z", "line 5: must be '### S1'"),
         ("wc= 12", "wc= 13", "line 9: wc= must be 12, the word count, got 13"),
         ("#SIZE: (0,1) #1.3M", "#SIZE: (0,1,0)", "line 10: SIZE must be 2 shares that sum to 1"),
@@ -93,7 +93,7 @@ def test_the_case_study_agrees_with_its_published_positions() -> None:
         (
             "#SIZE: (0,1) #1.3M",
             "#KIND: (0,1)",
-            "line 10: unknown attribute set 'KIND'; known: SIZE",
+            "line 10: unknown attribute set 'KIND', must be one of SIZE",
         ),
         ("#SIZE: (0,1) #1.3M\n", "", "line 7: a relevant nugget must have memberships"),
         ("#WORDS: 3", "#WORDS: 4", "line 15: WORDS must be from 1 to 3, got '4'"),
@@ -101,9 +101,9 @@ def test_the_case_study_agrees_with_its_published_positions() -> None:
         ("#L2\n", "#L2\n#L1\n", "line 9: #L occurs twice"),
         ("#L2\n", "#level 2\n", "line 8: must be #L2, wc= 35"),
         ("Format: title, URL", "#L1", "line 4: an annotation must follow a line of a system turn"),
-        ("##### T1\n", "", "line 1: must be '### U1' within a conversation"),
+        ("##### T1\n", "", "line 1: must be '##### topic' before the first turn, got '### U1'"),
         ("### U1\n", "", "line 2: text before the first turn"),
-        (TEXT, "", "no conversation; begin with"),
+        (TEXT, "", "has no conversation, which begins with"),
         ("##### T1\n", "##### T1\n### U1\n##### T1\n", "line 3: topic T1 of run a occurs twice"),
     ],
 )

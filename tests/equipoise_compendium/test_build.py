@@ -272,7 +272,9 @@ def test_a_damaged_manifest_is_named(root: Path) -> None:
     outcomes()
     path = root / "reports" / "example" / "manifest.json"
     path.write_text(path.read_text()[:50])
-    with pytest.raises(ValueError, match=r"example/manifest\.json is damaged.*build it again"):
+    with pytest.raises(
+        ValueError, match=r"example/manifest\.json is damaged.*build the notebook again"
+    ):
         build.check()
     assert outcomes()["example"].state == "built"
     assert build.check() == []

@@ -237,7 +237,7 @@ def test_a_study_in_the_design_of_the_thesis_is_recorded_and_reported(
 def test_a_trial_has_the_ids_and_prompts_of_the_committed_record(
     tmp_path: Path, endpoint: Server
 ) -> None:
-    skip_without("uss", "asap")
+    skip_without("uss", "asap", "crsarena")
     models_in(tmp_path / "models")
     for name in ("few-shot", "counterfactual"):
         shutil.copy(CONFIGS / f"{name}-prompt.txt", tmp_path)
@@ -245,6 +245,7 @@ def test_a_trial_has_the_ids_and_prompts_of_the_committed_record(
     content["estimators"]["few-shot"]["endpoint"] = content["writer"]["endpoint"] = endpoint.url
     content["estimators"]["encoder"] |= {"model": "bert", "up_sampling": [1]}
     content["estimators"]["hawkes"] |= {"up_sampling": [1]}
+    content["users"]["encoder"] |= {"model": "bert"}
     config = tmp_path / "trial.yaml"
     config.write_text(yaml.safe_dump(content))
     out = tmp_path / "out"
