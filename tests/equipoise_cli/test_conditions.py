@@ -107,9 +107,9 @@ def test_of_many_rows_the_first_are_said_and_all_are_counted(
         ("CAB-recall>0.05", "unknown measure 'CAB-recall'"),
         ("R[D]>0.05", "unknown name 'D' in 'R[D]>0.05', must be one of mine, A"),
         ("undefined>0", "undefined has a mean without a value"),
-        ("CAB-precision>5", "CAB-precision lies between -1 and 1: 'CAB-precision>5' always has"),
-        ("R<-0.1", "R lies between 0 and 1"),
-        ("GF>200%", "GF lies between 0 and 1"),
+        ("CAB-precision>5", "the bound of 'CAB-precision>5' must be between -1 and 1"),
+        ("R<-0.1", "the bound of 'R<-0.1' must be between 0 and 1"),
+        ("GF>200%", "the bound of 'GF>200%' must be between 0 and 1"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(condition: str, told: str) -> None:
@@ -176,7 +176,7 @@ def test_no_bound_is_outside_the_declared_range(measure: str, bound: str, is_ref
     scores = pd.DataFrame({"run": ["x"], "topic": "", "measure": measure, "value": 0.2})
     condition = read_condition(f"{measure}<{bound}")
     if is_refused:
-        with pytest.raises(click.BadParameter, match="lies between"):
+        with pytest.raises(click.BadParameter, match="must be between"):
             judge(scores, [condition])
         judge(scores.assign(value=50.0), [read_condition(f"{measure}<-5")])  # of another scale
         return

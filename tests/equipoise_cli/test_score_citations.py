@@ -501,4 +501,4 @@ def test_a_gate_fails_where_too_little_is_read(tmp_path: Path) -> None:
     assert "not read: 2 of 12 answers (no citation" in result.stderr
     assert called(*words, "--least-read", 0.8).exit_code == 0
     refused = called(*words[:3], "--fail-if", "cited-over-retrieved>5")
-    assert (refused.exit_code, "lies between -1 and 1" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "must be between -1 and 1" in refused.stderr) == (2, True)
