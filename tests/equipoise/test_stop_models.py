@@ -143,7 +143,7 @@ def test_gains_are_asked_for_only_where_they_are_needed() -> None:
     rows = {"run": ["r"], "topic": "t", "turn": 1, "start": 1, "end": 1, "level": 3, "A": "1 0"}
     nuggets = nugget_table(pd.DataFrame(rows), sets)
     assert len(gfrc2(nuggets, sets)) == 3
-    with pytest.raises(ValueError, match="gains: level"):
+    with pytest.raises(ValueError, match="gains: the gain of level"):
         gfrc2(nuggets, sets, stop_model="gain")
 
 

@@ -171,8 +171,8 @@ def test_a_topic_starts_from_the_example(root: Path) -> None:
     ("words", "message"),
     [
         (["Smith 2020", "--paper"], "a key must be lower-case"),
-        (["smith", "--paper", "--topic", "T1"], "either --topic TOPIC or --paper"),
-        (["smith"], "either --topic TOPIC or --paper"),
+        (["smith", "--paper", "--topic", "T1"], "one of --topic TOPIC and --paper, not both"),
+        (["smith"], "one of --topic TOPIC and --paper, not both"),
         (["smith", "--topic", "T1", "--title", "x"], "--title must be given with --paper"),
         (["smith", "--paper", "--title", "a {b}"], "no quotation mark"),
         (["class", "--topic", "T1"], "a name must be"),
