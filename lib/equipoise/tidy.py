@@ -323,15 +323,15 @@ def _columns_of_names(table: pd.DataFrame) -> list[str]:
     id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
     columns = []
     for column, values in table.items():
-        if pd.api.types.is_numeric_dtype(values):
+        is_id = column in id_columns or not str(column).strip()
+        if is_id or pd.api.types.is_numeric_dtype(values):
             continue
         # An empty cell is no name: it is missing, among names as among numbers.
         cells = values[values.notna() & (values.astype("str").str.strip() != "")]
         numbers = pd.to_numeric(cells, errors="coerce")
         # Among shares a word is a fault, and no name of a group.
         has_shares = numbers.between(0, 1).mean() > 0.5
-        has_name = column not in id_columns and str(column).strip() != ""
-        if has_name and numbers.isna().any() and not has_shares:
+        if numbers.isna().any() and not has_shares:
             columns.append(str(column))
     return columns
 

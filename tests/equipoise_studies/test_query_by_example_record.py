@@ -187,12 +187,29 @@ def test_a_calibrated_head_gives_each_token_its_frequency_on_average(
 # --- training examples ----------------------------------------------------------------------------
 
 
-def test_a_group_is_one_relevant_paper_and_the_drawn_others_in_each_epoch() -> None:
+@pytest.fixture(scope="module")
+def recorder() -> dict[str, Any]:
+    """The names in record.py."""
     sys.path.insert(0, str(OUTPUTS))  # record.py imports rankers.py, which is next to it
     try:
-        drawn_rows = runpy.run_path(str(OUTPUTS / "record.py"))["drawn_rows"]
+        return runpy.run_path(str(OUTPUTS / "record.py"))
     finally:
         sys.path.remove(str(OUTPUTS))
+
+
+def test_a_hard_negative_is_the_abstract_of_another_paper(recorder: dict[str, Any]) -> None:
+    pytest.importorskip("bm25s", reason="hard negatives need bm25s")
+    titles = pd.Series(["graph query", "The", "ranking"])  # the second has only a stop word
+    abstracts = pd.Series(["graph query graph", "ranking of papers", "query"])
+    for seed in range(5):
+        drawn = recorder["hard_negatives"](titles, abstracts, np.random.default_rng(seed))
+        assert (drawn != [0, 1, 2]).all()
+
+
+def test_a_group_is_one_relevant_paper_and_the_drawn_others_in_each_epoch(
+    recorder: dict[str, Any],
+) -> None:
+    drawn_rows = recorder["drawn_rows"]
     judged = [("cite", "q", "r1"), ("cite", "q", "r2"), ("cite", "few", "r1")]
     relevant = pd.DataFrame(judged, columns=["task", "query", "document"])
     others = pd.Series({("cite", "q"): list("abcdefghij"), ("cite", "few"): ["x", "y"]})

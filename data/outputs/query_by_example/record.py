@@ -318,7 +318,9 @@ def hard_negatives(titles: pd.Series, abstracts: pd.Series, rng: np.random.Gener
     index.index([analyse(text) for text in abstracts], show_progress=False)
     drawn = []
     for row, title in enumerate(titles):
-        scores = index.get_scores(analyse(title))
+        words = analyse(title)
+        # bm25s refuses a title of stop words only.
+        scores = index.get_scores(words) if words else np.zeros(len(abstracts))
         scores[row] = -np.inf  # its own abstract
         top = np.argsort(-scores, kind="stable")[: min(HARD, len(abstracts) - 1)]
         drawn.append(rng.choice(top))
