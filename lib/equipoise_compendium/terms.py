@@ -16,7 +16,8 @@ VERDICTS = {
     "contradicts it",
     "contradicted": "at least one collection contradicts the claim after Holm's correction, none "
     "supports it",
-    "inconclusive": "the evidence is imprecise, collections disagree, or their control failed",
+    "inconclusive": "the evidence is imprecise (p is 5% or more after Holm's correction; intervals "
+    "are not corrected), collections disagree, or their control failed",
     "not testable": "no available data can judge the claim",
 }
 KINDS = {
