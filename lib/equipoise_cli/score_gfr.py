@@ -164,7 +164,7 @@ def score_gfr(
         )
     if sets and sets.keys().isdisjoint(attribute_sets):
         known = ", ".join(attribute_sets)
-        raise click.UsageError(f"{attributes}: must have a set of --membership, which are {known}")
+        raise click.UsageError(f"{attributes}: must have a set given with --membership ({known})")
     for attribute_set in attribute_sets.values():
         click.echo(plain(f"groups: {attribute_set}"), err=True)
     with_ends = ends_of_means(arguments)

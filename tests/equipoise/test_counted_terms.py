@@ -83,5 +83,5 @@ def test_many_terms_in_long_texts(tokens: Tokens) -> None:
 
 
 def test_documents_that_come_twice_are_refused_over_batches() -> None:
-    with pytest.raises(ValueError, match="1 documents come twice, such as b"):
+    with pytest.raises(ValueError, match="document ids must be unique, got b twice"):
         count_terms([("a", "x"), ("b", "x"), ("b", "y")], ["x"], batch=2)

@@ -88,7 +88,7 @@ def test_what_has_no_groups_is_refused() -> None:
         with_groups(scores_of(), {name: "a" for name in GROUP_OF_TOPIC if name != "q0"})
     with pytest.raises(ValueError, match="no measure of a group"):
         with_groups(scores_of())
-    with pytest.raises(ValueError, match=r"a gap is between two groups; x R has 1"):
+    with pytest.raises(ValueError, match=r"a gap needs two groups, got 1 for x, R"):
         group_gaps(with_groups(scores_of(), dict.fromkeys(GROUP_OF_TOPIC, "a")))
     twice = pd.concat([scores_of(), scores_of()])
     with pytest.raises(ValueError, match="two values of one group"):

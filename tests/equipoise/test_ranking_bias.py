@@ -302,7 +302,7 @@ def test_one_count_serves_several_term_lists() -> None:
     ("call", "said"),
     [
         (lambda: count_terms([("1", "a")], []), "empty"),
-        (lambda: count_terms([("1", "a"), ("1", "b")], ["a"]), "come twice, such as 1"),
+        (lambda: count_terms([("1", "a"), ("1", "b")], ["a"]), "must be unique, got 1 twice"),
         (lambda: count_terms([("1", "a")], ["a"], tokens=cast("Any", "letters")), "'letters'"),
         (lambda: TermGroups.from_pairs([("he", "m")]), "at least two groups"),
         (

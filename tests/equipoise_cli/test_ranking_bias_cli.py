@@ -131,4 +131,4 @@ def test_folders_of_runs_and_documents_give_what_one_file_gives(
     (tmp_path / "docs" / "d.tsv").write_text(lines[0])
     again = called(files)
     assert again.exit_code == 2
-    assert "1 documents come twice, such as d1" in again.stderr
+    assert "document ids must be unique, got d1 twice" in again.stderr

@@ -252,7 +252,7 @@ def _joined(
     # Arrow compares the texts where they lie; pandas would make a Python object of each.
     if pc.count_distinct(pa.array(documents)).as_py() < len(documents):
         repeated = documents[documents.duplicated()]
-        raise ValueError(f"{len(repeated)} documents come twice, such as {repeated[0]}")
+        raise ValueError(f"document ids must be unique, got {repeated[0]} twice")
     matrix = sparse.vstack(counts, format="csr")
     return TermCounts(documents, terms, matrix, np.concatenate(lengths))
 

@@ -375,8 +375,8 @@ def group_gaps(
         values = part.pivot(index="topic", columns="group", values="value").sort_index()  # noqa: PD010
         n_topics, n_groups = values.shape
         if n_groups < 2:
-            name = " ".join(filter(None, key))
-            raise ValueError(f"a gap is between two groups; {name} has {n_groups}")
+            name = ", ".join(filter(None, key))
+            raise ValueError(f"a gap needs two groups, got {n_groups} for {name}")
         means = values.mean()
         gaps = _gaps_of_means(means.to_numpy())
         # The mean of a group over resampled topics: a sum over a number of topics.

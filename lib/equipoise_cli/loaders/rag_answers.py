@@ -568,9 +568,13 @@ def _check_relevance(answers: pd.DataFrame, qrels: Any, fields: str) -> None:
     shown_first = listed(example["shown"].iloc[0], 3) if len(example) else "none"
     asked = f"the first question, {answers['question'].iloc[0]}, has documents {shown_first}"
     if qrels is not None:
-        raise ValueError(f"{qrels} must judge a retrieved document as relevant, got none; {asked}")
+        raise ValueError(
+            f"{qrels} must judge at least one retrieved document as relevant, got none; {asked}"
+        )
     if "relevant=" in fields:
-        raise ValueError(f"--map relevant= must mark a retrieved document, got none; {asked}")
+        raise ValueError(
+            f"--map relevant= must mark at least one retrieved document, got none; {asked}"
+        )
     warnings.warn(
         "no retrieved document is relevant, so citations are compared with retrieval only; "
         f"{asked}",
