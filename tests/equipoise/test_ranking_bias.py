@@ -25,7 +25,6 @@ from equipoise.measures.ranking_bias import (
     rbdf,
     score_ranking_bias,
     ted,
-    term_exposure,
     texfair,
 )
 
@@ -156,20 +155,6 @@ def test_nfairr_is_eqs_4_1_to_4_3(
     )
     plain = [plain_nfairr(texts, background, groups, target, k, threshold) for k in ks]
     assert ours == pytest.approx(plain, abs=1e-12)
-
-
-@given(ranking, two_or_three, cutoffs)
-def test_term_exposure_summed_over_a_group_is_the_groups_exposure(
-    texts: list[str], setting: Setting, ks: list[int]
-) -> None:
-    groups, _ = setting
-    counts = count_terms(
-        ((str(n), text) for n, text in enumerate(texts)), [t for t, g in PAIRS if g in groups]
-    )
-    chosen = TermGroups.from_pairs([pair for pair in PAIRS if pair[1] in groups])
-    of_terms = term_exposure(counts.counts.toarray(), counts.lengths, ks)
-    of_groups = term_exposure(counts.magnitudes(chosen), counts.lengths, ks)
-    assert of_terms @ chosen.membership == pytest.approx(of_groups)
 
 
 # --- identities -----------------------------------------------------------------------------------

@@ -584,29 +584,6 @@ def rbdf(
     return ratio(_sums_at(weights * has_term, cutoffs), _sums_at(weights, cutoffs), 0.0)
 
 
-def term_exposure(
-    counts: ArrayLike, lengths: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None
-) -> Floats:
-    r"""Compute the exposure of terms, or of groups, in a ranked list (thesis Eqs. 4.7 and 4.8).
-
-    .. math:: TE@k(t, q) = \sum_{r=1}^{k} \frac{tf(t, d_q^r) / |d_q^r|}{\log_2(r + 1)}
-
-    ``counts`` (shaped (..., ranks, terms)): occurrences of each term in each ranked document;
-    magnitudes, shaped (..., ranks, groups), give the exposure of groups. ``lengths`` (shaped (...,
-    ranks)): terms of the document, \|d\|; an empty document exposes nothing. Returns ndarray,
-    shaped (..., cutoffs, terms).
-    """
-    occurrences, sizes = np.asarray(counts), np.asarray(lengths)
-    if sizes.shape != occurrences.shape[:-1]:
-        raise ValueError(
-            f"lengths must have one value per rank, {occurrences.shape[:-1]}, got {sizes.shape}"
-        )
-    attention = _weights(present, sizes.shape, cutoffs)
-    depth = attention.shape[-1]
-    weights = ratio(attention, sizes[..., :depth], 0.0)[..., np.newaxis]
-    return _sums_at(occurrences[..., :depth, :] * weights, cutoffs, axis=-2)
-
-
 def max_ted(target: Shares | None = None, groups: int = 2) -> float:
     r"""Return the largest TED: all exposure on the group with the smallest target share.
 
@@ -623,16 +600,23 @@ def max_ted(target: Shares | None = None, groups: int = 2) -> float:
 def _divergences(
     magnitudes: Any, lengths: Any, cutoffs: Any, target: Any, present: Any
 ) -> tuple[Floats, Floats]:
-    """Return `ted` without RBDF and with it, from one exposure."""
-    exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
+    """Return `ted` without RBDF and with it, from one exposure (thesis Eqs. 4.7 to 4.12)."""
+    occurrences, sizes = np.asarray(magnitudes), np.asarray(lengths)
+    if sizes.shape != occurrences.shape[:-1]:
+        raise ValueError(
+            f"lengths must have one value per rank, {occurrences.shape[:-1]}, got {sizes.shape}"
+        )
+    attention = _weights(present, sizes.shape, cutoffs)
+    depth = attention.shape[-1]
+    occurrences, sizes = occurrences[..., :depth, :], sizes[..., :depth]
+    weights = ratio(attention, sizes, 0.0)[..., np.newaxis]  # an empty document exposes nothing
+    exposure = _sums_at(occurrences * weights, cutoffs, axis=-2)  # shape (..., cutoffs, groups)
     total = exposure.sum(axis=-1)
     achieved = ratio(exposure, total[..., np.newaxis], 0.0)
     gaps = np.abs(achieved - _target_shares(target, exposure.shape[-1])).sum(axis=-1)
     # Without any exposure Eq. 4.9 is 0 / 0: the list shows no bias.
     gaps = np.where(total == 0, 0.0, gaps)
-    depth = int(np.max(cutoffs))
-    has_term = np.asarray(magnitudes)[..., :depth, :].sum(axis=-1) > 0
-    representative = has_term & (np.asarray(lengths)[..., :depth] > 0)
+    representative = (occurrences.sum(axis=-1) > 0) & (sizes > 0)
     is_present = None if present is None else np.asarray(present)[..., :depth]
     return gaps, gaps * rbdf(representative, cutoffs, present=is_present)
 
