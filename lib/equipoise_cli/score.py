@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from equipoise.errors import refuse_twice
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import CommandGroup, Declared, DeclaredCommand
 from equipoise_cli.outputs import CLUSTERS, FACTORS, SCORES, refuse_outputs
@@ -109,7 +110,6 @@ def _score_files(
     """Score a file of nuggets, or those of a folder one by one; a conversation is in one file."""
     import pandas as pd
 
-    from equipoise.errors import refuse_twice
     from equipoise_cli.cluster import cluster as connect
     from equipoise_cli.cluster import run_each
 
