@@ -552,12 +552,6 @@ Shares = Annotated[
     AfterValidator(_has_sum),
     Field(description="Target share of each group, in the order of the groups.  [equal]"),
 ]
-Target = Annotated[
-    dict[str, NonNegative] | Sequence[NonNegative],
-    BeforeValidator(read_pairs),
-    AfterValidator(_has_sum),
-    Field(title="group:number,...", description="Target share of each group.  [equal]"),
-]
 Threshold = Annotated[
     float,
     Field(ge=0, description="Highest number of terms of a neutral text; 1 in the public program."),

@@ -413,17 +413,6 @@ def test_the_cut_off_is_ten_where_none_is_given() -> None:
     )
 
 
-def test_a_target_may_be_given_by_the_names_of_the_groups() -> None:
-    documents, runs = random_collection(5)
-    counts = count_terms(documents, GENDER.terms)
-    named = score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "f": 0.3})
-    pd.testing.assert_frame_equal(
-        named, score_ranking_bias(runs, counts, GENDER, target=[0.3, 0.7])
-    )
-    with pytest.raises(ValueError, match="target must name the groups f, m, got m, n"):
-        score_ranking_bias(runs, counts, GENDER, target={"m": 0.7, "n": 0.3})
-
-
 def test_an_undefined_topic_is_not_averaged_away() -> None:
     counts = count_terms([("d1", "he and him"), ("d2", "rain")], GENDER.terms)
     runs = pd.DataFrame({"run": "r", "topic": ["1", "2"], "document": ["d1", "d2"], "rank": 1})
