@@ -851,8 +851,9 @@ def score_ranking_bias(
     where its ideal is zero. Returns columns ``run, topic, attribute, measure, value, seen``;
     measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``, ``TED(proportional=False)@k``, ``TExFAIR@k``,
     ``TExFAIR(proportional=False)@k``. An empty topic is the mean over the topics; one undefined
-    topic makes it undefined. ``seen``: the share of the first k documents with a text. Raises InputError where no ranked document of a run has one, or
-    no term occurs in any text. thesis Eqs. 4.1 to 4.13.
+    topic makes it undefined. ``seen``: the share of the first k documents with a text. Raises
+    InputError where no ranked document of a run has one, or no term occurs in any text. thesis
+    Eqs. 4.1 to 4.13.
 
     Examples
     --------
