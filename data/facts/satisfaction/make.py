@@ -46,7 +46,7 @@ RATED_AGAIN = {
 
 def locate(study: Study, name: str) -> Path:
     """Return the path of a file: relative to the config, or ``item/path`` of the registry."""
-    path = study.config.parent / name
+    path = study.folder / name
     if path.is_file():
         return path
     item, _, upstream_path = name.partition("/")

@@ -11,43 +11,19 @@ import json
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    NonNegativeInt,
-    PositiveInt,
-    ValidationInfo,
-)
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from equipoise.answer_modes import MODES
 from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import bias_table, citation_rows, quality_table
 from equipoise_compendium import project
+from equipoise_studies.configs import ConfigPath, Settings, read_config
 
 # --- settings -------------------------------------------------------------------------------------
-
-
-def _resolved(path: Path, info: ValidationInfo) -> Path:
-    """Return a path below ``data/`` of the repository, or relative to the folder of the config."""
-    if path.parts[:1] == ("data",):
-        return project.root() / path
-    folder: Path = (info.context or {}).get("folder", Path())
-    return folder / path
-
-
-ConfigPath = Annotated[Path, AfterValidator(_resolved)]
-
-
-class Settings(BaseModel):
-    """Part of a config; a key that it does not know is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class Benchmark(Settings):
@@ -61,7 +37,7 @@ class Benchmark(Settings):
     about: str
     stands_for: Literal["NQ", "MS MARCO"]
     retrievers: tuple[str, ...] = ()
-    files: dict[str, ConfigPath] = {}
+    files: dict[str, ConfigPath] = Field({})
     form: Literal["questions", "dpr", "ms-marco-qa"] = "questions"
     longest: PositiveInt = 100
     source: str = ""
@@ -185,11 +161,7 @@ class Study(Settings):
 
 def read_study(name: str) -> Study:
     """Read a config: a YAML file, or a name in ``data/studies/attribution``."""
-    path = Path(name)
-    if path.suffix not in (".yaml", ".yml"):
-        path = project.root() / "data" / "studies" / "attribution" / f"{name}.yaml"
-    content = yaml.safe_load(project.noted(path).read_text(encoding="utf-8"))
-    return Study.model_validate(content, context={"folder": path.parent})
+    return read_config(Study, "attribution", name)
 
 
 # --- experiments ----------------------------------------------------------------------------------

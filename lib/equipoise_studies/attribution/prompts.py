@@ -18,7 +18,8 @@ import yaml
 
 from equipoise.answer_modes import mode_parts
 from equipoise_compendium import project
-from equipoise_studies.attribution.data import Settings, Study
+from equipoise_studies.attribution.data import Study
+from equipoise_studies.configs import Settings
 
 Messages = list[dict[str, str]]
 

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from equipoise_compendium import project
 from equipoise_compendium.printed import read_columns
+from equipoise_studies.configs import ConfigPath, Settings, read_config
 
 COLLECTIONS = ("MultiWOZ", "SGD")
 FIRST_TURN, LAST_TURN = 4, 16
@@ -34,12 +34,6 @@ Whole = Annotated[int, Field(ge=0)]
 
 
 # --- settings -------------------------------------------------------------------------------------
-
-
-class Settings(BaseModel):
-    """Settings without unknown keys, changes and infinite numbers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Source(Settings):
@@ -124,11 +118,11 @@ class Study(Settings):
     collections: dict[Literal["MultiWOZ", "SGD"], Source]
     counterfactuals: Literal["swapped", "written"] = "swapped"
     estimators: dict[str, Estimator]
-    users: dict[str, Estimator] = {}  # estimators of users' own satisfaction
+    users: dict[str, Estimator] = Field({})  # estimators of users' own satisfaction
     writer: Writer
-    facts: Path
-    outputs: Path
-    config: Path  # this file, which names other files relative to itself
+    facts: ConfigPath = Path("data/facts/satisfaction")
+    outputs: ConfigPath = Path("data/outputs/satisfaction")
+    folder: ConfigPath = Path()  # of this file, to which the names of others are relative
 
     @property
     def world(self) -> str:
@@ -137,27 +131,12 @@ class Study(Settings):
 
     def prompt(self, name: str) -> str:
         """Read a prompt."""
-        return (self.config.parent / name).read_text(encoding="utf-8").strip()
+        return (self.folder / name).read_text(encoding="utf-8").strip()
 
 
 def read_study(name: str) -> Study:
     """Read a config: a name in data/studies/satisfaction, or the path of a YAML file."""
-    path = Path(name).absolute()
-    if path.suffix not in (".yaml", ".yml"):
-        path = project.data("studies", "satisfaction", f"{name}.yaml")
-    content = yaml.safe_load(project.noted(path).read_text(encoding="utf-8"))
-    if not isinstance(content, dict):
-        raise ValueError(f"{path.name}: must contain settings, got {content!r}")
-    content["config"] = path
-    for folder in ("facts", "outputs"):
-        committed = project.root() / "data" / folder / "satisfaction"
-        content[folder] = path.parent / content[folder] if folder in content else committed
-    try:
-        return Study.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{path.name}: {place}: {first['msg']}, got {first['input']!r}") from None
+    return read_config(Study, "satisfaction", name)
 
 
 # --- labels ---------------------------------------------------------------------------------------
