@@ -93,6 +93,7 @@ COLUMNS = [
 ERROR = 0.05
 """Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
 _95 = stats.norm.ppf(0.975)
+_COUNTS = ["parts", "met", "n", "n_needed"]
 
 
 @dataclass(frozen=True)
@@ -405,7 +406,7 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
             table.loc[index, "n_needed"] = units_needed(row)
     text = table.columns.difference(_NUMBERS)
     table[text] = table[text].fillna("")
-    table = table.astype({"n": "Int64", "n_needed": "Int64", "parts": "Int64", "met": "Int64"})
+    table = table.astype(dict.fromkeys(_COUNTS, "Int64"))
     return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
 
 
@@ -448,18 +449,7 @@ def units_needed(row: Mapping[str, Any], power: float = 0.8) -> int | None:
     return math.ceil(row["n"] * ((_95 + stats.norm.ppf(power)) * standard_error / gap) ** 2)
 
 
-_NUMBERS = [
-    "parts",
-    "met",
-    "estimate",
-    "low",
-    "high",
-    "n",
-    "published",
-    "p_value",
-    "p_holm",
-    "n_needed",
-]
+_NUMBERS = [*_COUNTS, "estimate", "low", "high", "published", "p_value", "p_holm"]
 
 
 # --- all claims -----------------------------------------------------------------------------------

@@ -1,16 +1,15 @@
-"""Guards GFRC2's stop models and utilities: plain loops, what they share with GFR, R, GF, AP."""
+"""Guards GFRC2's stop models and utilities: plain loops, what they share with R, GF, AP."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import plain_gfrc as plain
 from equipoise.attributes import attribute_sets
-from equipoise.measures.gfr import gfr_table, reciprocal_rank
 from equipoise.measures.gfrc import gain_values, gfrc
 from equipoise.measures.gfrc2 import factors, gfrc2, user_clusters
 from equipoise.measures.stop_models import STOP_MODELS, UTILITIES
@@ -148,91 +147,6 @@ def test_gains_are_asked_for_only_where_they_are_needed() -> None:
 
 
 # --- one family -----------------------------------------------------------------------------------
-
-
-@st.composite
-def ranked_lists(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Runs over two topics, qrels, and memberships of the relevant documents alone."""
-    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    documents = np.array([f"d{number}" for number in range(12)])
-    qrels = pd.DataFrame(
-        [
-            (topic, name, int(level))
-            for topic in "ab"
-            for name, level in zip(documents, rng.integers(0, 3, 12), strict=True)
-        ],
-        columns=["topic", "document", "level"],
-    )
-    lists = [
-        (run, topic, name)
-        for run in "rs"
-        for topic in "ab"
-        for name in rng.permutation(documents)[: rng.integers(1, 13)]
-    ]
-    runs = pd.DataFrame(lists, columns=["run", "topic", "document"])
-    runs["rank"] = runs.groupby(["run", "topic"]).cumcount() + 1
-    runs["score"] = -runs["rank"].astype(float)
-    relevant = qrels[qrels["level"] > 0].drop(columns="level").reset_index(drop=True)
-    memberships = {}
-    for name, attribute in plain.random_sets().items():
-        shares = rng.dirichlet(np.ones(len(attribute.groups)), len(relevant))
-        memberships[name] = relevant.join(pd.DataFrame(shares, columns=list(attribute.groups)))
-    return runs, qrels, memberships
-
-
-def as_conversations(
-    runs: pd.DataFrame, qrels: pd.DataFrame, memberships: dict[str, pd.DataFrame]
-) -> NuggetTable:
-    """Each ranked list as one turn: a word for each document, a nugget where it is relevant."""
-    words = runs.merge(qrels, on=["topic", "document"])
-    frame = words[["run", "topic", "level"]].assign(turn=1, start=words["rank"], end=words["rank"])
-    for name, table in memberships.items():
-        shares = (
-            words[["topic", "document"]]
-            .merge(table, on=["topic", "document"], how="left")
-            .fillna(0.0)
-        )
-        frame[name] = [
-            tuple(row) if any(row) else ""
-            for row in shares.drop(columns=["topic", "document"]).to_numpy()
-        ]
-    return nugget_table(frame, plain.random_sets())
-
-
-@settings(max_examples=20)
-@given(lists=ranked_lists())
-def test_gfrc2_that_stops_by_gain_is_gfr(lists: Any) -> None:
-    """GFR's numbers, of documents as one-word nuggets, only the relevant ones with memberships."""
-    runs, qrels, memberships = lists
-    sets = plain.random_sets()
-    with pytest.MonkeyPatch.context() as patch:  # rankings without anything relevant count too
-        patch.setattr("equipoise.measures.gfr.judge", list)
-        theirs = gfr_table(
-            runs,
-            qrels,
-            memberships,
-            sets,
-            unrepresented="ignored",
-            utilities={"ERR": reciprocal_rank},
-            similarities={"nominal": ["jsd"], "ordinal": ["rnod"]},
-        )
-    theirs = theirs[theirs["topic"] != ""].pivot_table(
-        index=["run", "topic"], columns=["attribute", "measure"], values="value"
-    )
-    nuggets = as_conversations(runs, qrels, memberships)
-    ours = gfrc2(nuggets, sets, patience=20, stop_model="gain", utility="words")
-    ours = ours.pivot_table(
-        index=["run", "topic"], columns=["attribute", "measure"], values="value"
-    )
-    pairs = {
-        ("", "EU"): ("", "ERR"),
-        ("", "GFRC2"): ("", "GFR-ERR+JSD+RNOD"),
-        ("RATINGS", "EGF"): ("RATINGS", "GF-RNOD"),
-        ("ORIGIN", "EGF"): ("ORIGIN", "GF-JSD"),
-    }
-    for own, other in pairs.items():
-        expected = theirs[other].loc[ours.index]
-        np.testing.assert_allclose(ours[own], expected, rtol=1e-11, atol=1e-14)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30))

@@ -13,7 +13,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from equipoise.answer_modes import MODES
 from equipoise.measures.citations import citations
@@ -95,7 +94,7 @@ def test_a_wrong_setting_is_named(place: str, value: object, tmp_path: Path) -> 
     part[name] = value
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    with pytest.raises(ValidationError, match=name):
+    with pytest.raises(ValueError, match=name):
         data.read_study(str(path))
 
 

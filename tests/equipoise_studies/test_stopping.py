@@ -30,6 +30,9 @@ def test_gfr_of_the_words_is_gfrc2_by_gain(random_table: Any) -> None:
     for measure, name in (("EU", "ERR"), ("GFRC2", "GFR")):
         by_gain = scores.loc[scores["measure"] == measure, "value"]
         np.testing.assert_allclose(by_gain, rankings[name, ""], rtol=1e-11, atol=1e-14)
+    for attribute in sets:
+        egf = scores.query("measure == 'EGF' and attribute == @attribute")["value"]
+        np.testing.assert_allclose(egf, rankings["GF", attribute], rtol=1e-11, atol=1e-14)
 
 
 @pytest.mark.parametrize("patience", [1000, 50])

@@ -46,7 +46,7 @@ RATED_AGAIN = {
 
 def locate(study: Study, name: str) -> Path:
     """Return the path of a file: relative to the config, or ``item/path`` of the registry."""
-    path = study.config.parent / name
+    path = study.folder / name
     if path.is_file():
         return path
     item, _, upstream_path = name.partition("/")
@@ -383,6 +383,9 @@ def make_redial_ratings() -> pd.DataFrame:
 
 def make_annotated_items(study: Study) -> pd.DataFrame:
     """Make the table of the items that annotators labelled."""
+    path = (study.outputs / "written.csv").resolve()
+    if path.is_relative_to(project.root()):
+        project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
     written = data.written_responses(study)
     samples = pd.concat([read_collection(study, name)[1] for name in data.COLLECTIONS])
     return annotated_items(samples, written).drop(columns=["context", "response"])

@@ -16,7 +16,16 @@ from types import ModuleType
 from typing import Any
 
 from equipoise_compendium.settings import settings
-from equipoise_compendium.site.search import Part
+
+
+@dataclass(frozen=True)
+class Part:
+    """A place that the page Find lists: its address and name, what it is about, other words."""
+
+    address: str
+    name: str
+    about: str
+    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,9 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import Field
 
-from equipoise_compendium import project
+from equipoise_studies.configs import ConfigPath, Settings, read_config
 from equipoise_studies.query_by_example import systems
 
 PAIR = ["task", "query", "document"]
@@ -50,29 +42,14 @@ PREFIXES = {"csfcube": "", "links": "links_", "scidocs": "scidocs_"}
 # --- config ---------------------------------------------------------------------------------------
 
 
-def _resolved(path: Path, info: ValidationInfo) -> Path:
-    """Resolve a path: ``data/...`` in the repository, others in the folder of the config."""
-    if path.parts[:1] == ("data",) or info.context is None:
-        return project.root() / path
-    folder: Path = info.context["folder"]
-    return folder / path
-
-
-File = Annotated[Path, AfterValidator(_resolved)]
 Count = Annotated[int, Field(ge=1)]
-
-
-class Settings(BaseModel):
-    """A part of a config; unknown settings are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class CollectionSettings(Settings):
     """The collection: CSFCube, SciDocs, or the links between papers of CISI and CACM."""
 
     kind: Literal["csfcube", "scidocs", "links"]
-    folder: File | None = Field(None, description="Its published files; needed for SciDocs.")
+    folder: ConfigPath | None = Field(None, description="Its published files; needed for SciDocs.")
     relevant: Count = Field(1, description="The lowest grade that counts for MAP.")
     text: Literal["title first", "abstract first"] = Field(
         "title first",
@@ -154,7 +131,7 @@ class System(Settings):
     )
     expanded_by: str = Field("", description="The TILDE whose most likely terms are appended.")
     terms: int = Field(0, ge=0, description="How many of its most likely terms.")
-    runs: File | None = Field(None, description="TREC run files, with {task} in the name.")
+    runs: ConfigPath | None = Field(None, description="TREC run files, with {task} in the name.")
     seeds: int = Field(0, ge=0, description="Use only the first seeds of the study, or 0 for all.")
 
     @property
@@ -173,8 +150,8 @@ class Study(Settings):
     collection: CollectionSettings
     word_pieces: dict[Literal["BERT-Token", "SciBERT-Token"], WordPieces]
     systems: dict[str, System]
-    derived: File = Field(Path("data/facts/query_by_example"), validate_default=True)
-    outputs: File
+    derived: ConfigPath = Path("data/facts/query_by_example")
+    outputs: ConfigPath
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
     each_task: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
@@ -226,19 +203,7 @@ class Study(Settings):
 
 def read_study(name: str) -> Study:
     """Read a config, by its name in ``data/studies/query_by_example`` or as a YAML file."""
-    path = Path(name)
-    if path.suffix not in (".yaml", ".yml"):
-        path = project.data("studies", "query_by_example", f"{name}.yaml")
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    try:
-        study = Study.model_validate(content, context={"folder": path.parent})
-    except ValidationError as error:
-        mistakes = []
-        for mistake in error.errors():
-            mistakes.append(f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}")
-        raise ValueError(f"{path}: {'; '.join(mistakes)}") from None
-    project.noted(path)
-    return study
+    return read_config(Study, "query_by_example", name)
 
 
 # --- derived data and cached model outputs --------------------------------------------------------
@@ -261,10 +226,10 @@ class DerivedData:
 
 
 def _file(path: Path, script: str) -> Path:
-    """Return a file that a script makes, and note that it is used."""
+    """Return a file that a script makes."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} not found; make it with {script} --config CONFIG")
-    return project.noted(path)
+    return path
 
 
 def _derived(study: Study, name: str) -> Path:

@@ -10,29 +10,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from scipy import sparse
 
 from equipoise.measures.ranking_bias import TermCounts, TermGroups
 from equipoise.options import Tokens
-from equipoise.readers import read_yaml
-from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
 from equipoise_compendium.terms import REPLICATED
+from equipoise_studies.configs import ConfigPath, Settings, read_config
 
 WORLDS = ("original", "counterfactual")
 """A collection, and its copy in which counterparts replace all gendered terms."""
@@ -50,22 +39,8 @@ TABLES = {"method": "thesis/table-4.1", "model": "thesis/table-4.2"}
 # --- config ---------------------------------------------------------------------------------------
 
 
-def _beside_config(path: Path, info: ValidationInfo) -> Path:
-    if path.parts[:1] == ("data",):
-        return project.root() / path
-    return Path(info.context["folder"]) / path if info.context else path
-
-
-NamedFile = Annotated[Path, AfterValidator(_beside_config)]
-"""A file next to the config or, if its name begins with ``data/``, in the repository."""
 Table = Literal["4.1", "4.2"]
 World = Literal["original", "counterfactual"]
-
-
-class Settings(BaseModel):
-    """A part of a config; unknown settings are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class QuerySet(Settings):
@@ -85,9 +60,9 @@ class QuerySet(Settings):
     relevant: PositiveInt = 1
     tables: tuple[Table, ...] = ("4.1", "4.2")
     printed: str = ""
-    queries: NamedFile | None = None
-    qrels: NamedFile | None = None
-    documents: NamedFile | None = None
+    queries: ConfigPath | None = None
+    qrels: ConfigPath | None = None
+    documents: ConfigPath | None = None
     source: str = ""
 
     @property
@@ -140,12 +115,12 @@ class Ranker(Settings):
     batch: PositiveInt = 32
     candidates: PositiveInt = 100
     training: Training | None = None
-    runs: NamedFile | None = None
+    runs: ConfigPath | None = None
     worlds: tuple[World, ...] = ("original", "counterfactual")
     recipe: str = ""
     index: str = ""
     source: str = ""
-    public: dict[str, str] = {}
+    public: dict[str, str] = Field(default_factory=dict)
     rounded: bool = False
 
 
@@ -164,8 +139,8 @@ class Study(Settings):
     query_sets: dict[str, QuerySet]
     rankers: dict[str, Ranker]
     baseline: str
-    facts: NamedFile = Path("data/facts/ranking_bias")
-    outputs: NamedFile = Path("data/outputs/ranking_bias")
+    facts: ConfigPath = Path("data/facts/ranking_bias")
+    outputs: ConfigPath = Path("data/outputs/ranking_bias")
     depth: PositiveInt = 20
     processes: NonNegativeInt = 0
     index_recipe: str = ""
@@ -174,19 +149,9 @@ class Study(Settings):
     @classmethod
     def read(cls, name: str) -> Self:
         """Read a config: a name in ``data/studies/ranking_bias``, or a YAML file."""
-        path = Path(name)
-        if path.suffix not in (".yaml", ".yml"):
-            path = project.root() / "data" / "studies" / "ranking_bias" / f"{name}.yaml"
-        content = read_yaml(path)
-        try:
-            study = cls.model_validate(content, context={"folder": path.parent})
-        except ValidationError as error:
-            mistake = error.errors()[0]
-            setting = ".".join(map(str, mistake["loc"]))
-            raise ValueError(f"{path.name}, {setting}: {mistake['msg']}") from None
+        study = read_config(cls, "ranking_bias", name)
         if study.baseline not in study.rankers:
-            raise ValueError(f"{path.name}, baseline: no ranker {study.baseline!r}")
-        project.noted(path)
+            raise ValueError(f"{Path(name).name}: baseline: no ranker {study.baseline!r}")
         return study
 
     def sets_in(self, table: Table) -> list[str]:
@@ -264,7 +229,7 @@ class Study(Settings):
 
 def read_table(folder: Path, name: str) -> pd.DataFrame:
     """Read a table of derived data and note its use; columns of CSV are text."""
-    path = project.noted(folder / name)
+    path = folder / name
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
     return pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -346,7 +311,7 @@ def read_runs(study: Study) -> pd.DataFrame:
 
 def read_recorded(outputs: Path, collection: str) -> pd.DataFrame:
     """Read the recorded rankings of a collection: world, run, topic, document, rank, score."""
-    path = project.noted(outputs / f"{collection}_runs.tsv.gz")
+    path = outputs / f"{collection}_runs.tsv.gz"
     types = {"world": str, "run": str, "topic": str, "document": str, "rank": int, "score": float}
     runs = pd.read_csv(path, sep="\t", dtype=types, keep_default_na=False)
     if runs.columns.tolist() != list(types):
@@ -401,7 +366,7 @@ def missing_texts(study: Study, cutoff: int) -> pd.DataFrame:
 def read_substitution(study: Study, label: str) -> pd.DataFrame:
     """Read the outcome for each gendered term: term, counterpart, outcome, occurrences."""
     collection = study.query_sets[label].collection
-    path = project.noted(study.outputs / f"{collection}_substitution.tsv")
+    path = study.outputs / f"{collection}_substitution.tsv"
     table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
     return table.astype({"occurrences": int})
 
@@ -409,5 +374,5 @@ def read_substitution(study: Study, label: str) -> pd.DataFrame:
 def read_account(study: Study, label: str) -> dict[str, int]:
     """Read the counts of the substitution of a collection."""
     collection = study.query_sets[label].collection
-    path = project.noted(study.outputs / f"{collection}_settings.json")
+    path = study.outputs / f"{collection}_settings.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))["account"])

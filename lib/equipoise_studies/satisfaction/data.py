@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from equipoise_compendium import project
 from equipoise_compendium.printed import read_columns
+from equipoise_studies.configs import ConfigPath, Settings, read_config
 
 COLLECTIONS = ("MultiWOZ", "SGD")
 FIRST_TURN, LAST_TURN = 4, 16
@@ -34,12 +34,6 @@ Whole = Annotated[int, Field(ge=0)]
 
 
 # --- settings -------------------------------------------------------------------------------------
-
-
-class Settings(BaseModel):
-    """Settings without unknown keys, changes and infinite numbers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Source(Settings):
@@ -124,11 +118,11 @@ class Study(Settings):
     collections: dict[Literal["MultiWOZ", "SGD"], Source]
     counterfactuals: Literal["swapped", "written"] = "swapped"
     estimators: dict[str, Estimator]
-    users: dict[str, Estimator] = {}  # estimators of users' own satisfaction
+    users: dict[str, Estimator] = Field({})  # estimators of users' own satisfaction
     writer: Writer
-    facts: Path
-    outputs: Path
-    config: Path  # this file, which names other files relative to itself
+    facts: ConfigPath = Path("data/facts/satisfaction")
+    outputs: ConfigPath = Path("data/outputs/satisfaction")
+    folder: ConfigPath = Path()  # of this file, to which the names of others are relative
 
     @property
     def world(self) -> str:
@@ -137,27 +131,12 @@ class Study(Settings):
 
     def prompt(self, name: str) -> str:
         """Read a prompt."""
-        return (self.config.parent / name).read_text(encoding="utf-8").strip()
+        return (self.folder / name).read_text(encoding="utf-8").strip()
 
 
 def read_study(name: str) -> Study:
     """Read a config: a name in data/studies/satisfaction, or the path of a YAML file."""
-    path = Path(name).absolute()
-    if path.suffix not in (".yaml", ".yml"):
-        path = project.data("studies", "satisfaction", f"{name}.yaml")
-    content = yaml.safe_load(project.noted(path).read_text(encoding="utf-8"))
-    if not isinstance(content, dict):
-        raise ValueError(f"{path.name}: must contain settings, got {content!r}")
-    content["config"] = path
-    for folder in ("facts", "outputs"):
-        committed = project.root() / "data" / folder / "satisfaction"
-        content[folder] = path.parent / content[folder] if folder in content else committed
-    try:
-        return Study.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{path.name}: {place}: {first['msg']}, got {first['input']!r}") from None
+    return read_config(Study, "satisfaction", name)
 
 
 # --- labels ---------------------------------------------------------------------------------------
@@ -206,7 +185,7 @@ def rated_turns(study: Study) -> pd.DataFrame:
 
     Columns are those of the file (data/facts/satisfaction/README.md), with ratings as tuples.
     """
-    turns = pd.read_parquet(project.noted(study.facts / "rated_turns.parquet"))
+    turns = pd.read_parquet(study.facts / "rated_turns.parquet")
     ratings = [tuple(map(int, text.split(","))) for text in turns["ratings"]]
     return turns.assign(ratings=ratings)
 
@@ -246,7 +225,7 @@ def other_responses(study: Study, samples: pd.DataFrame) -> pd.DataFrame:
         items = read_items(study)
         return confirmed(test, items, settled(study, items))
     columns = ["collection", "sample", "donor", "similarity"]
-    swaps = read_columns(project.noted(study.facts / "swaps.csv"), columns)
+    swaps = read_columns(study.facts / "swaps.csv", columns)
     swaps["similarity"] = swaps["similarity"].astype(float)
     other = test.merge(swaps, on=["collection", "sample"], validate="one_to_one")
     donors = samples.set_index(["collection", "sample"])[["rating", "dissatisfied"]]
@@ -271,7 +250,7 @@ def read_items(study: Study) -> pd.DataFrame:
     response, or the one that the written response was to have.
     """
     columns = ["collection", "item", "sample", "written", "dissatisfied"]
-    items = read_columns(project.noted(study.facts / "annotated_items.csv"), columns)
+    items = read_columns(study.facts / "annotated_items.csv", columns)
     return items.assign(
         written=items["written"] == "True", dissatisfied=items["dissatisfied"] == "True"
     )
@@ -290,7 +269,7 @@ def read_labels(study: Study, name: str) -> pd.DataFrame:
     """
     tables = [pd.DataFrame(columns=["item", "satisfied", "coherent"], dtype=str)]
     for path in sorted((study.outputs / "annotations").glob(f"*-{name}.csv")):
-        table = pd.read_csv(project.noted(path), dtype=str, keep_default_na=False)
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
         answers = table[["satisfied", "coherent"]].apply(lambda cells: cells.str.strip())
         bad = ~answers.isin(["yes", "no", ""]).all(axis=1)
         if bad.any():
@@ -318,7 +297,7 @@ def settled(study: Study, items: pd.DataFrame) -> pd.DataFrame:
 
 def written_responses(study: Study) -> pd.DataFrame:
     """Read the last responses that a language model wrote."""
-    path = project.noted(study.outputs / "written.csv")
+    path = study.outputs / "written.csv"
     return read_columns(path, ["collection", "sample", "response"])
 
 
@@ -362,7 +341,7 @@ def readings(study: Study, other: pd.DataFrame) -> pd.DataFrame:
     columns = ["collection", "sample", "donor", "shown", "flips", "reason"]
     if study.counterfactuals == "written":
         return pd.DataFrame(columns=columns)
-    table = read_columns(project.noted(study.outputs / "readings.csv"), columns)
+    table = read_columns(study.outputs / "readings.csv", columns)
     labels = np.where(other["dissatisfied"], "dissatisfied", "satisfied")
     known = other[["collection", "sample", "donor"]].assign(shown=labels)
     # Readings of other responses would be applied to the wrong ones.
@@ -390,12 +369,12 @@ def predictions(study: Study, other: pd.DataFrame) -> pd.DataFrame:
     columns = ["collection", "world", "sample", "system", "setup", "dissatisfaction"]
     tables = []
     for system, estimator in study.estimators.items():
-        settings = project.noted(study.outputs / "settings" / f"{system}.json")
+        settings = study.outputs / "settings" / f"{system}.json"
         recorded = json.loads(settings.read_text(encoding="utf-8"))["turned"]
         for name, responses in other.groupby("collection"):
             if recorded.get(name) != digest(responses):
                 raise ValueError(f"{system}.csv: must be about the other responses of {name}")
-        table = read_columns(project.noted(study.outputs / f"{system}.csv"), columns)
+        table = read_columns(study.outputs / f"{system}.csv", columns)
         tables.append(table[table["setup"].isin(estimator.setups)])
     table = pd.concat(tables, ignore_index=True)
     table = table[table["world"].isin(["Main", study.world])].reset_index(drop=True)
