@@ -116,21 +116,6 @@ def test_table_1_differs_from_the_published_counts_only_where_that_is_explained(
     assert set(counts.index[differs]) == set(explained["row"])
 
 
-@pytest.mark.upstream
-def test_the_derived_data_are_made_again_with_the_same_bytes(tmp_path: Path) -> None:
-    skip_without(
-        "cast19", "cast_answerability", "cast_rewrites", "castsnippets", "case_saac",
-        "cqr_runs", "decaf", "mele_classes",
-    )  # fmt: skip
-    subprocess.run([sys.executable, MAKE, "--output", tmp_path], check=True)
-    committed = sorted(
-        path for path in MAKE.parent.iterdir() if path.suffix in (".csv", ".parquet")
-    )
-    assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in committed]
-    for path in committed:
-        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
-
-
 # --- the recording script -------------------------------------------------------------------------
 
 STUB = """
