@@ -262,10 +262,3 @@ def test_options_stand_under_headings() -> None:
     ):
         part = parts[heading].partition(f"\n{next_heading}\n")[0]
         assert f"\n  {option} " in part or f", {option}" in part
-
-
-def test_help_imports_no_measure() -> None:
-    code = "import sys; from equipoise_cli import main; main(['--help'], standalone_mode=False);"
-    code += "print({'numpy', 'pandas', 'pydantic'} & set(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert result.stdout.decode().splitlines()[-1] == "set()"

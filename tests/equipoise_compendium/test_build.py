@@ -178,9 +178,6 @@ def test_a_difference_without_a_reason_fails_the_build(root: Path) -> None:
     assert "differences explained" in (root / "reports" / "ledger.csv").read_text()
 
 
-WORSE = "gfrc2/table-3: reproduced in its report, but its table gives partly reproduced"
-
-
 def test_check_computes_each_status_again(root: Path) -> None:
     put(root, TABLE, f"shift = 0\n{PAPER}", "report.finish()")
     outcomes()

@@ -43,12 +43,6 @@ def source(place: str) -> str:
     return cell if form == "s" else f"{float(cell):{form}}".replace("-", "−")
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_every_number_is_its_sources(place: str) -> None:
-    shown = findings.render("{" + place + "}", [REPORTS])
-    assert shown.replace("\\", "") == source(place)
-
-
 def test_the_committed_findings_are_these() -> None:
     parts = re.split(r"\{.*?\}", TEMPLATE)
     text = "".join(
