@@ -19,7 +19,7 @@ def test_derived_data_are_made_again_with_the_same_bytes(study: str, tmp_path: P
     folder = project.root() / "data" / "facts" / study
     sources = pd.read_csv(folder / "sources.csv")["source"]
     skip_without(*sources.str.extract("^registry:(.+?)/")[0].dropna().unique())
-    command = [sys.executable, folder / "make.py", "--output", tmp_path]
+    command = [sys.executable, str(folder / "make.py"), "--output", str(tmp_path)]
     subprocess.run(command, check=True, cwd=project.root())
     committed = {path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")}
     assert {path.name for path in tmp_path.iterdir()} == committed
