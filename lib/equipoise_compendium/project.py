@@ -1,8 +1,9 @@
-"""Paths of the repository, and a list of the files that a computation has used.
+"""Paths of the repository, and the files from which derived data are made.
 
 The repository is the first one from the working directory upwards, or else the one from which the
-library is installed. `data` returns the path of a file below ``data/`` and notes it. `used_files`
-lists the noted files: a report names its data, and a build detects when they changed.
+library is installed. `data` returns the path of a file below ``data/`` and notes it, as
+`equipoise_compendium.registry.fetch` notes an upstream file. `used_meanwhile` collects the noted
+files, for ``sources.csv`` of derived data.
 """
 
 from __future__ import annotations
@@ -64,18 +65,6 @@ def note(name: str, digest: str) -> None:
     _used[name] = digest
 
 
-def noted(path: Path) -> Path:
-    """Return a file, noted as used if it is in the repository."""
-    if path.resolve().is_relative_to(root()):
-        note(path.resolve().relative_to(root()).as_posix(), sha256(path))
-    return path
-
-
-def used_files() -> dict[str, str]:
-    """Return the files noted so far, by name, with their sha256."""
-    return dict(sorted(_used.items()))
-
-
 @contextmanager
 def used_meanwhile() -> Iterator[dict[str, str]]:
     """Collect the files noted within the context, with their sha256; complete at its end."""
@@ -85,7 +74,7 @@ def used_meanwhile() -> Iterator[dict[str, str]]:
     try:
         yield used_within
     finally:
-        used_within |= used_files()
+        used_within |= dict(sorted(_used.items()))
         _used.update(used_before)
 
 

@@ -353,14 +353,6 @@ def show_words(name: str, caption: str, said: Iterable[tuple[str, str]]) -> Show
     return Shown.text(f"{caption}.", markdown, page)
 
 
-def folded(title: str, shown: Sequence[Shown]) -> Shown:
-    """Display tables under a title that unfolds them."""
-    page = "".join(table.formats["text/html"] for table in shown)
-    markdown = "".join(table.formats["text/markdown"] for table in shown)
-    page = f"<details><summary>{html.escape(title)}</summary>{page}</details>"
-    return Shown.text(title, f"{markdown_cell(title)}\n\n{markdown}", page)
-
-
 # --- claims, answer, summary ----------------------------------------------------------------------
 
 # A notebook has no style sheet, so a verdict brings its colours; the site sets its own.

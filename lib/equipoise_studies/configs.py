@@ -37,7 +37,7 @@ def read_config(model: type[Study], folder: str, name: str) -> Study:
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
         path = project.data_path("studies", folder, f"{name}.yaml")
-    content = read_yaml(project.noted(path))
+    content = read_yaml(path)
     try:
         return model.model_validate(content, context={"folder": path.parent})
     except ValidationError as error:

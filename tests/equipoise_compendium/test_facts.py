@@ -40,22 +40,22 @@ def test_each_table_names_the_files_it_rests_on_and_no_other() -> None:
 
 
 def test_what_was_used_before_is_known_again_after_facts_are_made() -> None:
-    project.note("registry:films/other.txt", "ef56")
-    before = project.used_files()
-    facts.make(MAKERS)
-    assert project.used_files() == before
+    with project.used_meanwhile() as used:
+        project.note("registry:films/other.txt", "ef56")
+        facts.make(MAKERS)
+    assert used["registry:films/other.txt"] == "ef56"
 
 
 def test_tables_come_back_as_they_were_and_are_noted_as_used(clone: Path) -> None:
     for name, content in facts.make(MAKERS).items():
         (clone / name).write_bytes(content)
-    grades = facts.read("films", "grades.csv", {"grade": int})
+    with project.used_meanwhile() as used:
+        grades = facts.read("films", "grades.csv", {"grade": int})
+        lengths = facts.read("films", "lengths.parquet")
     pd.testing.assert_frame_equal(grades, make_grades(), check_dtype=False)
     assert grades["document"].tolist() == ["007", "nan"]
-    pd.testing.assert_frame_equal(facts.read("films", "lengths.parquet"), make_lengths())
-    assert {"data/facts/films/grades.csv", "data/facts/films/lengths.parquet"} <= set(
-        project.used_files()
-    )
+    pd.testing.assert_frame_equal(lengths, make_lengths())
+    assert set(used) == {"data/facts/films/grades.csv", "data/facts/films/lengths.parquet"}
 
 
 def test_another_format_is_refused() -> None:

@@ -54,8 +54,9 @@ def test_the_mirror_comes_before_the_cache(places: tuple[Path, Path]) -> None:
     assert registry.fetch("item", "a/b.txt") == in_cache
     assert registry.verify(registry.entries().iloc[0]) == "cache"
     in_mirror = put(mirrored)
-    assert registry.fetch("item", "a/b.txt") == in_mirror
-    assert project.used_files()["registry:item/a/b.txt"] == DIGEST
+    with project.used_meanwhile() as used:
+        assert registry.fetch("item", "a/b.txt") == in_mirror
+    assert used == {"registry:item/a/b.txt": DIGEST}
 
 
 @pytest.mark.parametrize("place", [0, 1])

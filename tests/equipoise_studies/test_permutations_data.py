@@ -15,7 +15,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from equipoise.permutations.structures import class_structures
-from equipoise_compendium import project
+from equipoise_compendium import facts, project
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.permutations import data
 from upstream import skip_without
@@ -54,7 +54,7 @@ def test_the_classifier_reads_the_terms_that_people_added() -> None:
 
 
 def test_the_classifier_agrees_with_people_more_than_the_rule_did() -> None:
-    agreement = data.read_class_agreement()
+    agreement = facts.read("permutations", "class_agreement.csv", {"utterances": int})
     assert agreement["utterances"].sum() == 174  # all but the first of 20 conversations
     kappa = cohen_kappa_score(
         agreement["class"], agreement["proposed class"], sample_weight=agreement["utterances"]

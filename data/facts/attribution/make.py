@@ -20,7 +20,7 @@ import pandas as pd
 
 from equipoise.measures.attribution import exact_match
 from equipoise.measures.citations import citations, mentions
-from equipoise_compendium import project, registry
+from equipoise_compendium import facts, registry
 
 # Large models by the names that their providers use, and their folders in litm2026.
 LARGE_MODELS = {
@@ -178,23 +178,15 @@ def grades() -> pd.DataFrame:
 def main(output: Path) -> None:
     """Make the tables of `README.md`, and sources.csv."""
     output.mkdir(parents=True, exist_ok=True)
-    sources = []
-    for name, make in {
+    makers = {
         "passages.csv": passages,
         "large_models.parquet": large_models,
         "support.csv": support,
         "people.csv": people,
         "grades.csv": grades,
-    }.items():
-        with project.used_meanwhile() as used:
-            table = make()
-        if name.endswith(".csv"):
-            table.to_csv(output / name, index=False, lineterminator="\n")
-        else:
-            table.to_parquet(output / name, index=False, compression="zstd")
-        sources += [{"table": name, "source": source, "sha256": it} for source, it in used.items()]
-    listed = pd.DataFrame(sources).sort_values(["table", "source"])
-    listed.to_csv(output / "sources.csv", index=False, lineterminator="\n")
+    }
+    for name, content in facts.make(makers).items():
+        (output / name).write_bytes(content)
 
 
 if __name__ == "__main__":

@@ -383,6 +383,9 @@ def make_redial_ratings() -> pd.DataFrame:
 
 def make_annotated_items(study: Study) -> pd.DataFrame:
     """Make the table of the items that annotators labelled."""
+    path = study.outputs / "written.csv"
+    if path.is_relative_to(project.root()):
+        project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
     written = data.written_responses(study)
     samples = pd.concat([read_collection(study, name)[1] for name in data.COLLECTIONS])
     return annotated_items(samples, written).drop(columns=["context", "response"])

@@ -16,7 +16,16 @@ from types import ModuleType
 from typing import Any
 
 from equipoise_compendium.settings import settings
-from equipoise_compendium.site.search import Part
+
+
+@dataclass(frozen=True)
+class Part:
+    """A place that the page Find lists: address, name, what it is about, other words for it."""
+
+    address: str
+    name: str
+    about: str
+    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
 from equipoise_compendium.settings import bibliography, settings
 from equipoise_compendium.site import picture
-from equipoise_compendium.site.added import Page, modules, script
+from equipoise_compendium.site.added import Page, Part, modules, script
 from equipoise_compendium.site.markup import (
     Article,
     article,
@@ -32,7 +32,6 @@ from equipoise_compendium.site.markup import (
     headings,
     prose,
 )
-from equipoise_compendium.site.search import Part
 from equipoise_compendium.words import plain
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -20,7 +20,6 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from equipoise.answer_modes import MODES
 from equipoise.loaders.answers import read_answers
 from equipoise.measures.attribution import bias_table, citation_rows, quality_table
-from equipoise_compendium import project
 from equipoise_studies.configs import ConfigPath, Settings, read_config
 
 # --- settings -------------------------------------------------------------------------------------
@@ -37,7 +36,7 @@ class Benchmark(Settings):
     about: str
     stands_for: Literal["NQ", "MS MARCO"]
     retrievers: tuple[str, ...] = ()
-    files: dict[str, ConfigPath] = Field({})
+    files: dict[str, ConfigPath] = Field(default={})
     form: Literal["questions", "dpr", "ms-marco-qa"] = "questions"
     longest: PositiveInt = 100
     source: str = ""
@@ -282,7 +281,7 @@ def cached_answers(study: Study) -> pd.DataFrame:
             script = "data/outputs/attribution/record.py"
             raise FileNotFoundError(f"cached answers {path} not found; record them with {script}")
         weights = tuple(read_settings(path)["models"])
-        answers = read_answers(project.noted(path))
+        answers = read_answers(path)
         first_name = first_record.setdefault(weights, name)
         collection = answers["benchmark"] + ", " + first_name
         tables.append(answers.assign(model=name, collection=collection))
@@ -410,7 +409,7 @@ def example_answers(rows: pd.DataFrame) -> pd.DataFrame:
 
 def passage_words(study: Study, benchmark: str) -> dict[str, int]:
     """Return the number of words of each passage of a benchmark by id."""
-    passages = pd.read_csv(project.noted(study.derived / "passages.csv"))
+    passages = pd.read_csv(study.derived / "passages.csv")
     passages = passages[passages["benchmark"] == benchmark]
     return dict(zip(passages["document"], passages["words"], strict=True))
 
@@ -429,7 +428,7 @@ def large_model_answers(study: Study, reading: str = "all forms") -> pd.DataFram
     ``cites``: 100 where an answer cites a passage that it was shown. Precision and recall are 0
     where it does not, as in the thesis.
     """
-    answers = pd.read_parquet(project.noted(study.derived / "large_models.parquet"))
+    answers = pd.read_parquet(study.derived / "large_models.parquet")
     cited = []
     hits = []
     for place, *texts in answers[["place", *READINGS[reading]]].itertuples(index=False):
@@ -448,8 +447,8 @@ def answers_of_people(study: Study) -> pd.DataFrame:
 
     ``grade``: by NIST, missing without a judgement.
     """
-    answers = pd.read_csv(project.noted(study.derived / "people.csv"), keep_default_na=False)
-    grades = pd.read_csv(project.noted(study.derived / "grades.csv"))
+    answers = pd.read_csv(study.derived / "people.csv", keep_default_na=False)
+    grades = pd.read_csv(study.derived / "grades.csv")
     shown = answers.merge(pd.DataFrame({"rank": range(1, 21)}), how="cross")
     pairs = zip(shown["rank"], shown["cited"], strict=True)
     shown["cited"] = [str(rank) in cited.split() for rank, cited in pairs]
@@ -472,7 +471,7 @@ def judged_claims(study: Study) -> pd.DataFrame:
     Claims that they marked N/A are left out. ``reads_first``: whether the system reads sources
     before it answers, missing where that is unknown.
     """
-    path = project.noted(study.derived / "support.csv")
+    path = study.derived / "support.csv"
     claims = pd.read_csv(path, keep_default_na=False)
     claims = claims[claims["support"] != "N/A"].reset_index(drop=True)
     return claims.assign(

@@ -17,7 +17,6 @@ import pandas as pd
 import yaml
 
 from equipoise.answer_modes import mode_parts
-from equipoise_compendium import project
 from equipoise_studies.attribution.data import Study
 from equipoise_studies.configs import Settings
 
@@ -48,7 +47,7 @@ def read_names(path: Path) -> list[str]:
     """Read the distinct names, of two capitalised words each, that a model listed."""
     if not path.is_file():
         return []
-    _, line = project.noted(path).read_text(encoding="utf-8").splitlines()
+    _, line = path.read_text(encoding="utf-8").splitlines()
     found = _NAME.findall(json.loads(line)["answer"])
     return list(dict.fromkeys(f"{first} {last}" for first, last in found))
 
@@ -59,7 +58,7 @@ def read_labels(path: Path, names: Sequence[str] = ()) -> dict[str, LabelSet]:
     Sets that need names are left out while there are none.
     """
     sets = {}
-    for key, entry in yaml.safe_load(project.noted(path).read_text(encoding="utf-8")).items():
+    for key, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
         groups = {}
         for group, labels in entry["groups"].items():
             groups[group] = list(names) if labels == "pool" else labels
@@ -169,11 +168,11 @@ def read_prompts(study: Study) -> Prompts:
     """Read the prompts of a study."""
     texts = {}
     for path in study.prompts.glob("*.txt"):
-        texts[path.stem] = project.noted(path).read_text(encoding="utf-8").strip()
+        texts[path.stem] = path.read_text(encoding="utf-8").strip()
     texts.setdefault("instruction_labelled", texts["instruction"])
     examples = []
     if study.examples is not None:
-        examples = yaml.safe_load(project.noted(study.examples).read_text(encoding="utf-8"))
+        examples = yaml.safe_load(study.examples.read_text(encoding="utf-8"))
     return Prompts(**texts, examples=tuple(examples), one_message=study.one_message)
 
 

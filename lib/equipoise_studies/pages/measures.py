@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from equipoise import catalogue
 from equipoise_compendium.notebooks import Notebook
-from equipoise_compendium.site.added import Page
-from equipoise_compendium.site.search import Part
+from equipoise_compendium.site.added import Page, Part
 
 
 def page(_: Mapping[str, Notebook]) -> Page:

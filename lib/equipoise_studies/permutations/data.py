@@ -13,16 +13,8 @@ import pandas as pd
 
 from equipoise.measures.effectiveness import effectiveness
 from equipoise.permutations.structures import Structure, class_structures
-from equipoise_compendium import project
+from equipoise_compendium import facts
 from equipoise_studies.permutations.systems import Collection, Conversation
-
-
-def _read(name: str) -> pd.DataFrame:
-    """Read a table of derived data; in CSV every column is text."""
-    path = project.data("facts", "permutations", name)
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path)
-    return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
 def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
@@ -31,8 +23,8 @@ def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     Columns query, topic, turn, class, terms and stop words (bags); for 2019 also anaphoric and
     phrase (the bag of what a later pronoun refers to).
     """
-    table = _read("utterances.csv" if year == 2019 else "utterances_2020.csv")
-    table = table.astype({"turn": int})
+    name = "utterances.csv" if year == 2019 else "utterances_2020.csv"
+    table = facts.read("permutations", name, {"turn": int})
     if "anaphoric" in table:
         table["anaphoric"] = table["anaphoric"] == "1"
     return table
@@ -40,7 +32,9 @@ def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
 
 def read_collection(year: Literal[2019, 2020] = 2019, *, stop_words: bool = False) -> Collection:
     """Read the passages whose text is public, with or without stop words."""
-    passages = _read("passages.parquet" if year == 2019 else "passages_2020.parquet")
+    passages = facts.read(
+        "permutations", "passages.parquet" if year == 2019 else "passages_2020.parquet"
+    )
     terms = with_stop_words(passages)["terms"] if stop_words else passages["terms"]
     return Collection.from_texts(dict(zip(passages["document"], terms, strict=True)))
 
@@ -50,22 +44,16 @@ def with_stop_words(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(terms=table["terms"] + " " + table["stop words"])
 
 
-def read_class_agreement() -> pd.DataFrame:
-    """Read how many turns of CAsT 2019 people and the classifier give each pair of classes.
-
-    Columns class, proposed class, utterances.
-    """
-    return _read("class_agreement.csv").astype({"utterances": int})
-
-
 def read_qrels(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     """Read judgements: columns query, document, grade."""
-    return _read("qrels.parquet" if year == 2019 else "qrels_2020.parquet").astype({"grade": int})
+    return facts.read(
+        "permutations", "qrels.parquet" if year == 2019 else "qrels_2020.parquet"
+    ).astype({"grade": int})
 
 
 def read_rewritings() -> pd.DataFrame:
     """Read rewritten utterances of CAsT 2019 as bags: queries by rewriters."""
-    return _read("rewritings.csv").pivot_table(
+    return facts.read("permutations", "rewritings.csv").pivot_table(
         index="query", columns="rewriter", values="terms", aggfunc="first", sort=False
     )
 
@@ -79,7 +67,7 @@ def conversations(
     """
     if structures is None:
         structures = class_structures(utterances)
-    rewrites = _read("model_rewrites.csv").set_index("query")
+    rewrites = facts.read("permutations", "model_rewrites.csv").set_index("query")
     parsed = []
     for topic, turns in utterances.groupby("topic", sort=False):
         ordered = turns.sort_values("turn", kind="stable")
@@ -111,7 +99,7 @@ def read_rankings(count: int) -> pd.DataFrame:
     Columns run, query, rank, document, score. The rank of a document that is not relevant replaces
     its id.
     """
-    table = _read("rankings.parquet")
+    table = facts.read("permutations", "rankings.parquet")
     runs = table["run"].unique()[:count]
     return _with_documents(table[table["run"].isin(runs)].reset_index(drop=True))
 
@@ -123,7 +111,7 @@ def read_whole_collection(depth: int = 10) -> pd.DataFrame:
 
     Columns run, query, rank, document, judged, score.
     """
-    table = _read("whole_collection.parquet")
+    table = facts.read("permutations", "whole_collection.parquet")
     if depth > table["rank"].max():
         raise ValueError(f"the cut-off must be at most {table['rank'].max()} here, got {depth}")
     return _with_documents(table[table["rank"] <= depth].reset_index(drop=True))

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from equipoise_compendium import project
 from equipoise_studies.configs import ConfigPath, Settings, read_config
 from equipoise_studies.query_by_example import systems
 
@@ -227,10 +226,10 @@ class DerivedData:
 
 
 def _file(path: Path, script: str) -> Path:
-    """Return a file that a script makes, and note that it is used."""
+    """Return a file that a script makes; an error names the script."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} not found; make it with {script} --config CONFIG")
-    return project.noted(path)
+    return path
 
 
 def _derived(study: Study, name: str) -> Path:
@@ -259,7 +258,7 @@ def read_derived(study: Study) -> DerivedData:
 
 
 def read_output(study: Study, name: str) -> Path:
-    """Return a file of cached model outputs, and note that it is used."""
+    """Return a file of cached model outputs."""
     return _file(study.outputs / name, "data/outputs/query_by_example/record.py")
 
 

@@ -19,7 +19,6 @@ from scipy import sparse
 
 from equipoise.measures.ranking_bias import TermCounts, TermGroups
 from equipoise.options import Tokens
-from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
 from equipoise_compendium.terms import REPLICATED
 from equipoise_studies.configs import ConfigPath, Settings, read_config
@@ -121,7 +120,7 @@ class Ranker(Settings):
     recipe: str = ""
     index: str = ""
     source: str = ""
-    public: dict[str, str] = Field({})
+    public: dict[str, str] = Field(default={})
     rounded: bool = False
 
 
@@ -229,8 +228,8 @@ class Study(Settings):
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame:
-    """Read a table of derived data and note its use; columns of CSV are text."""
-    path = project.noted(folder / name)
+    """Read a table of derived data; columns of CSV are text."""
+    path = folder / name
     if path.suffix == ".parquet":
         return pd.read_parquet(path)
     return pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -312,7 +311,7 @@ def read_runs(study: Study) -> pd.DataFrame:
 
 def read_recorded(outputs: Path, collection: str) -> pd.DataFrame:
     """Read the recorded rankings of a collection: world, run, topic, document, rank, score."""
-    path = project.noted(outputs / f"{collection}_runs.tsv.gz")
+    path = outputs / f"{collection}_runs.tsv.gz"
     types = {"world": str, "run": str, "topic": str, "document": str, "rank": int, "score": float}
     runs = pd.read_csv(path, sep="\t", dtype=types, keep_default_na=False)
     if runs.columns.tolist() != list(types):
@@ -367,7 +366,7 @@ def missing_texts(study: Study, cutoff: int) -> pd.DataFrame:
 def read_substitution(study: Study, label: str) -> pd.DataFrame:
     """Read the outcome for each gendered term: term, counterpart, outcome, occurrences."""
     collection = study.query_sets[label].collection
-    path = project.noted(study.outputs / f"{collection}_substitution.tsv")
+    path = study.outputs / f"{collection}_substitution.tsv"
     table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
     return table.astype({"occurrences": int})
 
@@ -375,5 +374,5 @@ def read_substitution(study: Study, label: str) -> pd.DataFrame:
 def read_account(study: Study, label: str) -> dict[str, int]:
     """Read the counts of the substitution of a collection."""
     collection = study.query_sets[label].collection
-    path = project.noted(study.outputs / f"{collection}_settings.json")
+    path = study.outputs / f"{collection}_settings.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))["account"])

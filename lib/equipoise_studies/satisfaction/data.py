@@ -118,7 +118,7 @@ class Study(Settings):
     collections: dict[Literal["MultiWOZ", "SGD"], Source]
     counterfactuals: Literal["swapped", "written"] = "swapped"
     estimators: dict[str, Estimator]
-    users: dict[str, Estimator] = Field({})  # estimators of users' own satisfaction
+    users: dict[str, Estimator] = Field(default={})  # estimators of users' own satisfaction
     writer: Writer
     facts: ConfigPath = Path("data/facts/satisfaction")
     outputs: ConfigPath = Path("data/outputs/satisfaction")
@@ -157,8 +157,8 @@ def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> np.ndarr
     return np.array(labels, dtype=np.int64)
 
 
-def without_dissenters(ratings: pd.Series, most: int = 4) -> pd.Series:
-    """Drop the raters of each dialogue who disagree most, until ``most`` are left.
+def without_dissenters(ratings: pd.Series) -> pd.Series:
+    """Drop the raters of each dialogue who disagree most, until four are left.
 
     ``ratings`` has one tuple per rated turn, with the dialogue as index; a rater has the same
     position in all turns of a dialogue. The rater who agrees least often with the labels is
@@ -168,7 +168,7 @@ def without_dissenters(ratings: pd.Series, most: int = 4) -> pd.Series:
     remaining = []
     for dialogue, dialogue_ratings in ratings.groupby(level=0, sort=False):
         by_rater = np.array(dialogue_ratings.tolist())  # shape (turns, raters)
-        while by_rater.shape[1] > most:
+        while by_rater.shape[1] > 4:
             labels = label_of(by_rater.tolist())
             agreements = (by_rater == labels[:, np.newaxis]).sum(axis=0)
             by_rater = np.delete(by_rater, agreements.argmin(), axis=1)
@@ -185,7 +185,7 @@ def rated_turns(study: Study) -> pd.DataFrame:
 
     Columns are those of the file (data/facts/satisfaction/README.md), with ratings as tuples.
     """
-    turns = pd.read_parquet(project.noted(study.facts / "rated_turns.parquet"))
+    turns = pd.read_parquet(study.facts / "rated_turns.parquet")
     ratings = [tuple(map(int, text.split(","))) for text in turns["ratings"]]
     return turns.assign(ratings=ratings)
 
@@ -225,7 +225,7 @@ def other_responses(study: Study, samples: pd.DataFrame) -> pd.DataFrame:
         items = read_items(study)
         return confirmed(test, items, settled(study, items))
     columns = ["collection", "sample", "donor", "similarity"]
-    swaps = read_columns(project.noted(study.facts / "swaps.csv"), columns)
+    swaps = read_columns(study.facts / "swaps.csv", columns)
     swaps["similarity"] = swaps["similarity"].astype(float)
     other = test.merge(swaps, on=["collection", "sample"], validate="one_to_one")
     donors = samples.set_index(["collection", "sample"])[["rating", "dissatisfied"]]
@@ -250,7 +250,7 @@ def read_items(study: Study) -> pd.DataFrame:
     response, or the one that the written response was to have.
     """
     columns = ["collection", "item", "sample", "written", "dissatisfied"]
-    items = read_columns(project.noted(study.facts / "annotated_items.csv"), columns)
+    items = read_columns(study.facts / "annotated_items.csv", columns)
     return items.assign(
         written=items["written"] == "True", dissatisfied=items["dissatisfied"] == "True"
     )
@@ -269,7 +269,7 @@ def read_labels(study: Study, name: str) -> pd.DataFrame:
     """
     tables = [pd.DataFrame(columns=["item", "satisfied", "coherent"], dtype=str)]
     for path in sorted((study.outputs / "annotations").glob(f"*-{name}.csv")):
-        table = pd.read_csv(project.noted(path), dtype=str, keep_default_na=False)
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
         answers = table[["satisfied", "coherent"]].apply(lambda cells: cells.str.strip())
         bad = ~answers.isin(["yes", "no", ""]).all(axis=1)
         if bad.any():
@@ -297,16 +297,8 @@ def settled(study: Study, items: pd.DataFrame) -> pd.DataFrame:
 
 def written_responses(study: Study) -> pd.DataFrame:
     """Read the last responses that a language model wrote."""
-    path = project.noted(study.outputs / "written.csv")
+    path = study.outputs / "written.csv"
     return read_columns(path, ["collection", "sample", "response"])
-
-
-def relabelled() -> pd.DataFrame:
-    """Read dialogues that people and a language model rated; class 0 is dissatisfied.
-
-    Columns are collection, dialogue, human and model.
-    """
-    return pd.read_csv(project.data("facts", "satisfaction", "relabelled.csv"))
 
 
 def users() -> pd.DataFrame:
@@ -315,11 +307,6 @@ def users() -> pd.DataFrame:
     Columns are dialogue, recommender, user, exchanges, words and dissatisfied.
     """
     return pd.read_csv(project.data("facts", "satisfaction", "users.csv"))
-
-
-def redial_ratings() -> pd.DataFrame:
-    """Read workers' ratings of turns (item abredial): dialogue, worker, turn and overall."""
-    return pd.read_csv(project.data("facts", "satisfaction", "redial_ratings.csv"))
 
 
 def user_predictions() -> pd.DataFrame:
@@ -341,7 +328,7 @@ def readings(study: Study, other: pd.DataFrame) -> pd.DataFrame:
     columns = ["collection", "sample", "donor", "shown", "flips", "reason"]
     if study.counterfactuals == "written":
         return pd.DataFrame(columns=columns)
-    table = read_columns(project.noted(study.outputs / "readings.csv"), columns)
+    table = read_columns(study.outputs / "readings.csv", columns)
     labels = np.where(other["dissatisfied"], "dissatisfied", "satisfied")
     known = other[["collection", "sample", "donor"]].assign(shown=labels)
     # Readings of other responses would be applied to the wrong ones.
@@ -369,12 +356,12 @@ def predictions(study: Study, other: pd.DataFrame) -> pd.DataFrame:
     columns = ["collection", "world", "sample", "system", "setup", "dissatisfaction"]
     tables = []
     for system, estimator in study.estimators.items():
-        settings = project.noted(study.outputs / "settings" / f"{system}.json")
+        settings = study.outputs / "settings" / f"{system}.json"
         recorded = json.loads(settings.read_text(encoding="utf-8"))["turned"]
         for name, responses in other.groupby("collection"):
             if recorded.get(name) != digest(responses):
                 raise ValueError(f"{system}.csv: must be about the other responses of {name}")
-        table = read_columns(project.noted(study.outputs / f"{system}.csv"), columns)
+        table = read_columns(study.outputs / f"{system}.csv", columns)
         tables.append(table[table["setup"].isin(estimator.setups)])
     table = pd.concat(tables, ignore_index=True)
     table = table[table["world"].isin(["Main", study.world])].reset_index(drop=True)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from equipoise.arrays import Floats, Integers
+from equipoise.arrays import Floats, Integers, ratio
 from equipoise_studies.satisfaction.data import COLLECTIONS
 
 SCORES = ("Acc", "P", "R", "F1", "sensitivity")
@@ -24,11 +24,6 @@ COUNTS = ["correct_satisfied", "satisfied", "correct_dissatisfied", "dissatisfie
 
 
 # --- scores of counts, and counts of scores -------------------------------------------------------
-
-
-def fraction(numerator: Floats, denominator: Floats) -> Floats:
-    """Divide; the quotient is 0 where the denominator is."""
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
 def binary_scores(
@@ -56,10 +51,10 @@ def binary_scores(
 
     # Samples of one class that are labelled wrongly are predicted as the other.
     predicted = correct + (size - correct)[..., ::-1]
-    accuracy = fraction(correct.sum(axis=-1), size.sum(axis=-1))
-    recall = fraction(correct, size)
-    precision = fraction(correct, predicted).mean(axis=-1)
-    f1 = fraction(2 * correct, size + predicted).mean(axis=-1)
+    accuracy = ratio(correct.sum(axis=-1), size.sum(axis=-1), 0.0)
+    recall = ratio(correct, size, 0.0)
+    precision = ratio(correct, predicted, 0.0).mean(axis=-1)
+    f1 = ratio(2 * correct, size + predicted, 0.0).mean(axis=-1)
     return np.stack([accuracy, precision, recall.mean(axis=-1), f1, recall[..., 1]], axis=-1)
 
 
@@ -225,15 +220,13 @@ def expected_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> Fl
     correct = np.asarray(correct, dtype=np.float64)
     size = np.broadcast_to(np.asarray(size, dtype=np.float64), correct.shape)
     satisfied, added = _mixed_sizes(correct, size, ratios)
-    rates = fraction(correct, size)
+    rates = ratio(correct, size, 0.0)
     correct_dissatisfied = correct[..., [1]] + rates[..., [2]] * added
     dissatisfied = size[..., [1]] + added
     return binary_scores(rates[..., [0]] * satisfied, satisfied, correct_dissatisfied, dissatisfied)
 
 
-def robustness_curve(
-    correct: ArrayLike, size: ArrayLike, ratios: ArrayLike, *, level: float = 0.95
-) -> Floats:
+def robustness_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> Floats:
     r"""Compute scores by share of dissatisfied samples, over all ways to draw the test set.
 
     The test set is Main with dissatisfied samples of the counterfactual added until they make up
@@ -249,13 +242,11 @@ def robustness_curve(
         dissatisfied samples of the counterfactual.
     ratios : array, shape (ratios,)
         Shares of dissatisfied samples, from the share in Main to 1.
-    level : float
-        Share of the draws in the interval.
 
     Returns
     -------
     array, shape (..., ratios, 5, 3)
-        Expectation, lower and upper end of the interval of each of `SCORES`.
+        Expectation, lower and upper end of the interval of 95% of the draws of each of `SCORES`.
 
     Notes
     -----
@@ -297,7 +288,7 @@ def robustness_curve(
     ascending = np.take_along_axis(scores, order, axis=-2)
     cumulated = np.cumsum(np.take_along_axis(weights, order, axis=-2), axis=-2)
     ends = []
-    for limit in ((1 - level) / 2, (1 + level) / 2):
+    for limit in (0.025, 0.975):
         place = (cumulated >= limit - 1e-12).argmax(axis=-2, keepdims=True)
         ends.append(np.take_along_axis(ascending, place, axis=-2))
     mean = (weights * scores).sum(axis=-2, keepdims=True)
@@ -323,7 +314,7 @@ def sampled_intervals(
     full_size = np.asarray(population, dtype=np.float64)
     if ((n_samples == 0) & (full_size > 0)).any():
         raise ValueError("each set of the population must have a labelled sample")
-    rates = fraction(n_correct, n_samples)
+    rates = ratio(n_correct, n_samples, 0.0)
     # Resampling labelled samples within a set makes the number of correct ones binomial.
     drawn = rng.binomial(n_samples.astype(np.int64), rates, size=(resamples, 3))
     drawn_rates = drawn / np.maximum(n_samples, 1)
