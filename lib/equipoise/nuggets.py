@@ -9,7 +9,7 @@ relevant nugget.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 
 from equipoise.arrays import Booleans, Floats, Integers, starts
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.errors import listed, shown
-from equipoise.readers import LARGEST_INTEGER, Table, number, read_table
-
-__all__ = ["LARGEST_INTEGER", "NuggetTable", "nugget_table", "read_nuggets"]
+from equipoise.errors import shown
+from equipoise.readers import Table, number, read_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,44 +89,26 @@ class NuggetTable:
         return relevant
 
 
-def read_nuggets(
-    path: str | Path, attributes: Mapping[str, AttributeSet], select: Sequence[str] | None = None
-) -> NuggetTable:
+def read_nuggets(path: str | Path, attributes: Mapping[str, AttributeSet]) -> NuggetTable:
     """A nugget table from a CSV, JSON Lines or Parquet file; memberships may be lists of numbers.
 
-    ``attributes`` are the sets that the file has columns for, ``select`` those of them to read (all
-    of them).
+    ``attributes`` are the sets to read; the file has a column for each.
     """
-    return _nuggets(read_table(path), attributes, select)
+    return nugget_table(read_table(path), attributes)
 
 
 def nugget_table(
     frame: pd.DataFrame | Table,
     attributes: Mapping[str, AttributeSet],
-    select: Sequence[str] | None = None,
     name: str = "nugget table",
 ) -> NuggetTable:
     """A nugget table from a data frame with the columns of the file format.
 
-    Memberships are text, or sequences of numbers; ``select`` is as in `read_nuggets`. ``name`` is
-    what error messages call the table, whose rows they count from 1; a `Table` of a reader has a
-    name and lines of its own.
+    Memberships are text, or sequences of numbers. ``name`` is what error messages call the table,
+    whose rows they count from 1; a `Table` of a reader has a name and lines of its own.
     """
-    if isinstance(frame, Table):
-        return _nuggets(frame, attributes, select)
-    return _nuggets(Table(name, frame.reset_index(drop=True)), attributes, select)
-
-
-def _nuggets(
-    table: Table, attributes: Mapping[str, AttributeSet], select: Sequence[str] | None
-) -> NuggetTable:
-    chosen = list(attributes) if select is None else list(select)
-    unknown = [name for name in chosen if name not in attributes]
-    if unknown:
-        raise ValueError(
-            f"unknown attribute set {listed(unknown)}, must be one of {listed(attributes)}"
-        )
-    table.need([*CORE_COLUMNS, *chosen])
+    table = frame if isinstance(frame, Table) else Table(name, frame.reset_index(drop=True))
+    table.need([*CORE_COLUMNS, *attributes])
     ids = pd.DataFrame({name: table.ids(name) for name in ("run", "topic")}, dtype="str")
     conversation = ids.groupby(["run", "topic"], sort=False).ngroup().to_numpy()
     rows = pd.DataFrame({"conversation": conversation})
@@ -137,7 +117,7 @@ def _nuggets(
     rows["end"] = table.whole_numbers("end", least=1, empty=0)
     rows["level"] = table.whole_numbers("level", least=0)
     relevant = rows["level"].to_numpy() > 0
-    memberships = {name: _memberships(table, attributes[name], relevant) for name in chosen}
+    memberships = {name: _memberships(table, each, relevant) for name, each in attributes.items()}
     _check_positions(table, rows)
 
     order = np.argsort(conversation, kind="stable")

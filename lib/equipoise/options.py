@@ -102,7 +102,10 @@ class Option:
 
     def check(self, value: Any) -> Any:
         """The value as the type wants it, or a ValueError that names the option."""
-        return checked_value(value, self.hint, self.name)
+        try:
+            return _adapter(self.hint).validate_python(value)
+        except ValidationError as error:
+            raise ValueError(_message(error, name=self.name)) from None
 
 
 @functools.cache
@@ -138,14 +141,6 @@ def _message(error: ValidationError, names: Sequence[str] = (), name: str = "") 
 @functools.cache
 def _adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint, config=CONFIG)
-
-
-def checked_value(value: Any, hint: Any, name: str) -> Any:
-    """The value as the annotated type wants it, or a ValueError that names the option."""
-    try:
-        return _adapter(hint).validate_python(value)
-    except ValidationError as error:
-        raise ValueError(_message(error, name=name)) from None
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -406,11 +401,6 @@ Alpha = Annotated[
 ]
 
 
-# --- conversations with a chat system -------------------------------------------------------------
-
-Note = Annotated[str, Field(description="Remark to keep with the settings.")]
-
-
 # --- rankings -------------------------------------------------------------------------------------
 
 Cutoff = Annotated[int, Field(ge=1, description="Ranks that are evaluated.")]
@@ -488,21 +478,6 @@ CitationStyle = Annotated[
         "\u00b9 and (1). The first group of a regular expression is the number.",
     ),
 ]
-OutOfRange = Annotated[
-    Literal["ignored", "wrong"],
-    Field(
-        description="Number outside the documents shown: not a citation, as in the authors' "
-        "code, or a wrong citation."
-    ),
-]
-Match = Annotated[
-    Literal["substring", "words"],
-    Field(description="How a gold answer is found in the answer: anywhere, or as whole words."),
-]
-Authors = Annotated[
-    tuple[str, str],
-    Field(description="The two authors; CAB is positive where the first is favoured."),
-]
 Favoured = Annotated[str, Field(title="AUTHOR", description="Author that a positive CAB favours.")]
 
 
@@ -577,27 +552,9 @@ Shares = Annotated[
     AfterValidator(_has_sum),
     Field(description="Target share of each group, in the order of the groups.  [equal]"),
 ]
-Target = Annotated[
-    dict[str, NonNegative] | Sequence[NonNegative],
-    BeforeValidator(read_pairs),
-    AfterValidator(_has_sum),
-    Field(title="group:number,...", description="Target share of each group.  [equal]"),
-]
 Threshold = Annotated[
     float,
     Field(ge=0, description="Highest number of terms of a neutral text; 1 in the public program."),
-]
-Places = Annotated[
-    int,
-    Field(
-        ge=0,
-        le=15,
-        description="Decimal places to which the neutrality of a text is rounded; 6 in the public "
-        "NFaiRR program.  [no rounding]",
-    ),
-]
-Decay = Annotated[
-    float, Field(gt=0, le=1, description="Ratio of each geometric weight to the one before it.")
 ]
 Proportional = Annotated[
     bool, Field(description="With the factor RBDF (thesis Eq. 4.12), or without it (Eq. 4.10).")

@@ -218,12 +218,12 @@ class Table:
             if column not in names:
                 raise input_error(self.name, "in the header", listed(names), 1, column)
 
-    def reject(self, mask: Any, column: str, wanted: str, values: Any = None) -> None:
+    def reject(self, mask: Any, column: str, wanted: str) -> None:
         """Raise the error of the first row in a mask, if there is any."""
         rows = np.flatnonzero(np.asarray(mask))
         if not len(rows):
             return
-        found = shown((self.frame[column] if values is None else values).iloc[rows[0]])
+        found = shown(self.frame[column].iloc[rows[0]])
         if len(rows) > 1:
             found += f" (and {len(rows) - 1} more)"
         raise self.error(int(rows[0]), column, wanted, found)
@@ -237,14 +237,6 @@ class Table:
             values = values.astype("str")
         self.reject(values.isna() | (values.str.strip() == ""), column, "an id")
         return values
-
-    def numbers(self, column: str, *, least: float = -math.inf) -> Floats:
-        """A column of finite numbers from ``least`` on."""
-        numbers = _floats(self.frame[column])
-        bound = "" if least == -math.inf else f" of at least {least:g}"
-        is_number = np.isfinite(numbers) & (numbers >= least)
-        self.reject(~is_number, column, f"a finite number{bound}")
-        return numbers
 
     def whole_numbers(self, column: str, *, least: int, empty: int | None = None) -> Integers:
         """A column of whole numbers from ``least`` on; an empty field is ``empty``, if given."""

@@ -469,10 +469,7 @@ def tidy_sets(
         )
     tables, sets_of_tables = {}, {}
     for name, members in memberships.items():
-        if _is_path(members):
-            tables[name], sets_of_tables[name] = read_groups(members, name, sets=sets)
-        else:
-            tables[name], sets_of_tables[name] = tidy_memberships(members, name, sets.get(name))
+        tables[name], sets_of_tables[name] = read_groups(members, name, sets=sets)
     return tables, sets_of_tables
 
 

@@ -10,7 +10,7 @@ import click
 
 from equipoise_cli.outputs import DRAWING, NUGGETS, SCORES, refuse_outputs
 from equipoise_cli.shared import FILE, TARGET, named, show_seen, takes_output, write
-from equipoise_cli.tables import check_figure
+from equipoise_cli.tables import check_figure, drawn, need_matplotlib
 
 _ATTRIBUTES = click.option("--attributes", required=True, type=FILE, help="Attribute sets, YAML.")
 _LABELS = click.option(
@@ -139,18 +139,15 @@ def nuggets(
 
 def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
     """Draw the nuggets of every conversation by word position."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from equipoise_compendium.plots import rendered, use_style
+    need_matplotlib()
+    from equipoise_compendium.plots import use_style
     from equipoise_studies.pilot.conversation_figures import annotated_conversations
 
     if not (table.level > 0).any():
         raise click.UsageError("--figure: at least one nugget must be relevant")
     use_style()
-    drawing = annotated_conversations(table, turns, sets)
     title = f"Nuggets of {len(table.conversations)} conversations"
-    return rendered(drawing, path.suffix.lower().lstrip("."), title)
+    return drawn(annotated_conversations(table, turns, sets), path, title)
 
 
 @click.command(short_help="Compare annotators: alpha, kappa, and the range of each score.")

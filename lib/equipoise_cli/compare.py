@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from equipoise.errors import listed
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, Kind, refuse_outputs
@@ -236,7 +237,6 @@ def _compared(
     scores: pd.DataFrame, measures: Sequence[str], options: Mapping[str, Any]
 ) -> dict[str, Comparison]:
     """Return a comparison for each measure, and of several for each attribute set, by name."""
-    from equipoise.errors import listed
     from equipoise.statistics.compare import compare_systems, scores_of
 
     chosen = scores_of(scores, measures)
@@ -258,7 +258,6 @@ def _compared(
 def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Direction]:
     """Return the better direction of each measure, as declared or chosen."""
     from equipoise import catalogue
-    from equipoise.errors import listed
     from equipoise.measures.citations import MEASURES as CITATION_MEASURES
 
     measures = {comparison.measure for comparison in comparisons.values()}
@@ -289,7 +288,7 @@ def _gaps(
 ) -> pd.DataFrame:
     """Return gaps between groups of topics, of a file, or between those of measures."""
     from equipoise.statistics.compare import group_gaps, scores_of, with_groups
-    from equipoise_cli.loaders.held_files import read_mapping
+    from equipoise_cli.loaders import read_mapping
 
     group_of_topic = None
     if groups is not None:
@@ -414,8 +413,6 @@ def _meaning(
     name: str, comparisons: Comparisons, directions: Directions, options: Mapping[str, Any]
 ) -> str:
     """Describe a table: its content, and how to read its intervals and p."""
-    from equipoise.errors import listed
-
     percent = f"{options['level']:.0%}"
     measures = listed(comparisons, 3)
     threshold = f"{1 - options['level']:.3g}"

@@ -82,10 +82,7 @@ def check() -> None:
 
 @click.command()
 @click.option("--serve", is_flag=True, help="Serve the site on 127.0.0.1 until interrupted.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port for --serve; 0 takes a free one."
-)
-def site(serve: bool, port: int) -> None:
+def site(serve: bool) -> None:
     """Make the site of the reports, reports/site/index.html.
 
     Open it in a browser; it needs no server.
@@ -93,14 +90,14 @@ def site(serve: bool, port: int) -> None:
     from equipoise_compendium.site import pages
 
     if serve:
-        _serve(port)
+        _serve()
     else:
         pages.refresh()
         click.echo("reports/site/index.html")
 
 
-def _serve(port: int) -> None:
-    """Serve the reports to this machine until interrupted."""
+def _serve() -> None:
+    """Serve the reports to this machine, at a free port, until interrupted."""
     from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
     from equipoise_compendium import project
@@ -109,7 +106,7 @@ def _serve(port: int) -> None:
     if not (reports / "site" / "index.html").is_file():
         raise click.UsageError("reports/site is missing: run equipoise build")
     handler = partial(SimpleHTTPRequestHandler, directory=str(reports))
-    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
         with suppress(KeyboardInterrupt):
             server.serve_forever()

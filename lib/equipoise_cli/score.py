@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from equipoise.errors import refuse_twice
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import CommandGroup, Declared, DeclaredCommand
 from equipoise_cli.outputs import CLUSTERS, FACTORS, SCORES, refuse_outputs
@@ -109,7 +110,6 @@ def _score_files(
     """Score a file of nuggets, or those of a folder one by one; a conversation is in one file."""
     import pandas as pd
 
-    from equipoise.errors import refuse_twice
     from equipoise_cli.cluster import cluster as connect
     from equipoise_cli.cluster import run_each
 
@@ -172,9 +172,6 @@ def score_gfrc(
     type=TARGET,
     help="CSV file for the share of users who leave at each nugget, and their utility.",
 )
-@click.option(
-    "--compare", is_flag=True, help="Add R, GF and GFRC, with --gains, as gfrc2's Table 5 does."
-)
 @fails_on_conditions
 def score_gfrc2(
     nuggets: Path,
@@ -185,7 +182,6 @@ def score_gfrc2(
     cluster: Any,
     clusters: Any,
     factors: Any,
-    compare: bool,
     **options: Any,
 ) -> Any:
     """Score every conversation in NUGGETS by EGNP, EGF and GFRC2.
@@ -200,25 +196,20 @@ def score_gfrc2(
     refuse_outputs(outputs, [nuggets, attributes], force=force)
     with_ends = ends_of_means(options)
     sets = _read_sets(attributes, select)
-    if not (clusters or factors or compare):
+    if not (clusters or factors):
         scores = with_ends(_score_files("gfrc2", nuggets, sets, options, cluster))
         write({output: scores})
         return scores
     if nuggets.is_dir():
-        raise click.UsageError("a folder is scored without --clusters, --factors and --compare")
+        raise click.UsageError("a folder is scored without --clusters and --factors")
     if cluster is not None:
-        raise click.UsageError("--clusters, --factors and --compare are computed without --cluster")
-    import pandas as pd
-
-    from equipoise.measures import gfrc, gfrc2
+        raise click.UsageError("--clusters and --factors are computed without --cluster")
+    from equipoise.measures import gfrc2
     from equipoise.nuggets import read_nuggets
 
     table = read_nuggets(nuggets, sets)
     scores = _scored("gfrc2", table, str(nuggets), sets, options)
     show_seen(scores)
-    if compare:
-        shared = {name: options[name] for name in ("patience", "ordinal", "nominal", "gains")}
-        scores = pd.concat([scores, gfrc.gfrc(table, sets, **shared)], ignore_index=True)
     scores = with_ends(scores)
     tables: dict[Path | None, Any] = {output: scores}
     del options["by_group"]  # it is of scores, and not of the users who leave

@@ -105,9 +105,9 @@ def score_attribution(
     from equipoise_cli.cluster import run_each
 
     by, favoured = options["by"], options["favoured"]
-    each = options.pop("citation_style"), options.pop("out_of_range")
+    style = options.pop("citation_style")
     files = answer_files(answers)
-    tasks = [(mode, path, qrels, authors, fields, by, *each) for _, mode, path in files]
+    tasks = [(mode, path, qrels, authors, fields, by, style) for _, mode, path in files]
     with connect(cluster) as executor:
         parts = run_each(_score_file, tasks, executor, "file")
     parts_of_runs: dict[str, list[Any]] = {}
@@ -139,7 +139,7 @@ def score_attribution(
 
 
 def _score_file(
-    mode: str, path: Path, qrels: Any, authors: Any, fields: str, by: Any, style: str, wrong: Any
+    mode: str, path: Path, qrels: Any, authors: Any, fields: str, by: Any, style: str
 ) -> Any:
     """Score the answers of one file; a task of a folder."""
     from equipoise.measures.attribution import scored_answers
@@ -147,7 +147,7 @@ def _score_file(
 
     # A file needs no name here, and its own may contain the sign.
     table = read_answer_files([f"{mode}={path}" if mode else str(path)], qrels, authors, fields)
-    return scored_answers(with_keys(table, by), by, style, wrong)
+    return scored_answers(with_keys(table, by), by, style)
 
 
 def _figure_of_bias(scores: Any, by: tuple[str, ...], path: Path, *options: Any) -> bytes:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from equipoise.errors import plain
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
@@ -82,7 +83,6 @@ def score_citations(
     refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
     import pandas as pd
 
-    from equipoise.errors import plain
     from equipoise.measures.citations import citation_share, citation_verdicts
     from equipoise_cli.loaders.rag_answers import read_answers_with_sources
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from equipoise.errors import plain
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
@@ -57,7 +58,6 @@ def score_exposure(
     refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
     if not files_of_groups:
         raise click.UsageError("exposure is of groups: give --membership")
-    from equipoise.errors import plain
     from equipoise.loaders.trec import read_runs, run_files
     from equipoise.measures.exposure import exposure_over_relevance, exposure_verdicts
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from equipoise.errors import plain
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
@@ -144,7 +145,6 @@ def score_gfr(
     import pandas as pd
 
     from equipoise.attributes import read_attributes
-    from equipoise.errors import plain
     from equipoise.loaders.trec import run_files, run_names
     from equipoise.tidy import tidy_qrels
     from equipoise_cli.cluster import cluster as connect

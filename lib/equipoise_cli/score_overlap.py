@@ -88,7 +88,7 @@ def score_crbo(
 
     pairs = tuple(files for pair in pairs for files in _pairs_of_files(*pair))
     from equipoise.measures.rank_overlap import crbo
-    from equipoise_cli.loaders.held_files import read_mapping
+    from equipoise_cli.loaders import read_mapping
 
     if ids is not None and suffix:
         raise click.UsageError("--ids and --suffix both say which document is which: give one")

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from equipoise.errors import Note, listed
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import SCORES, refuse_outputs
@@ -87,7 +88,6 @@ def score_ranking_bias(
     refuse_outputs({"-o": (output, SCORES)}, [*runs, documents, terms, background], force=force)
     import pandas as pd
 
-    from equipoise.errors import Note, listed
     from equipoise.loaders.documents import document_files
     from equipoise.loaders.gender_terms import read_terms
     from equipoise.loaders.trec import read_run, read_runs, run_files

@@ -13,28 +13,14 @@ from typing import Any
 
 import click
 
+from equipoise.errors import plain
+
 
 class _File(click.Path):
     """A path; a dash is standard input."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return super().convert("/dev/stdin" if value == "-" else value, param, ctx)
-
-
-class _FieldPaths(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """The fields of answers; the value is checked when read, and passed on unchanged."""
-
-    name = "paths"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from equipoise_cli.loaders.rag_answers import read_fields
-
-        try:
-            if value:
-                read_fields(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        return value
 
 
 FILE = _File(path_type=Path)
@@ -53,7 +39,6 @@ CLUSTER = click.option(
 MAP = click.option(
     "--map",
     "fields",
-    type=_FieldPaths(),
     default="",
     metavar="FIELD=PATH,...",
     help=(
@@ -193,8 +178,6 @@ def write(tables: Mapping[Path | None, Any]) -> None:
 
 def print_text(text: str) -> None:
     """Write a whole text to standard output, or raise OSError."""
-    from equipoise.errors import plain
-
     if sys.stdout is None:
         raise OSError(errno.EBADF, "closed")
     # A terminal would execute control characters in ids; a file keeps every byte.
@@ -205,7 +188,6 @@ def print_text(text: str) -> None:
 def show_seen(*tables: Any) -> None:
     """Print on standard error how much of their input the measures could use."""
     from equipoise.coverage import summaries
-    from equipoise.errors import plain
 
     seen = [count for table in tables for count in table.attrs.pop("seen")]
     for line in summaries(seen):

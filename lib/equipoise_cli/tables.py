@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from equipoise.errors import plain
+
 FIGURES = (".svg", ".png", ".pdf")
 
 _LATEX: Any = {
@@ -45,12 +47,6 @@ class Table:
     tidy: Any = None
 
 
-def _plain(text: str) -> str:
-    from equipoise.errors import plain
-
-    return plain(text)
-
-
 def _markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", html.escape(text, quote=False))
 
@@ -60,7 +56,7 @@ def _latex(text: str) -> str:
 
 
 _FORMS: dict[str, tuple[Callable[[str], str], str, str]] = {
-    "table": (_plain, "{}*", " {}"),
+    "table": (plain, "{}*", " {}"),
     "latex": (_latex, r"\textbf{{{}}}", "$^{{{}}}$"),
     "markdown": (_markdown, "**{}**", "<sup>{}</sup>"),
     "html": (html.escape, "<b>{}</b>", "<sup>{}</sup>"),

@@ -94,6 +94,7 @@ COLUMNS = [
 ERROR = 0.05
 """Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
 _95 = stats.norm.ppf(0.975)
+_COUNTS = ["parts", "met", "n", "n_needed"]
 
 
 @dataclass(frozen=True)
@@ -412,7 +413,7 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
             table.loc[index, "n_needed"] = units_needed(row)
     text = table.columns.difference(_NUMBERS)
     table[text] = table[text].fillna("")
-    table = table.astype({"n": "Int64", "n_needed": "Int64", "parts": "Int64", "met": "Int64"})
+    table = table.astype(dict.fromkeys(_COUNTS, "Int64"))
     return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
 
 
@@ -455,9 +456,7 @@ def units_needed(row: Mapping[str, Any]) -> int | None:
     return math.ceil(row["n"] * ((_95 + stats.norm.ppf(0.8)) * standard_error / gap) ** 2)
 
 
-_NUMBERS = [
-    name for name in COLUMNS[COLUMNS.index("parts") : -2] if name not in ("counted", "result")
-]
+_NUMBERS = [*_COUNTS, "estimate", "low", "high", "published", "p_value", "p_holm"]
 
 
 # --- all claims -----------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
 """Paths of the repository, and the files from which derived data are made.
 
 The repository is the first one from the working directory upwards, or else the one from which the
-library is installed. `data` returns the path of a file below ``data/`` and notes it, as
-`equipoise_compendium.registry.fetch` notes an upstream file. `used_meanwhile` collects the noted
-files, for ``sources.csv`` of derived data.
+library is installed. `data` returns the path of a file below ``data/`` and notes it.
+`used_meanwhile` collects the noted files, which ``sources.csv`` of derived data lists.
 """
 
 from __future__ import annotations

@@ -162,15 +162,6 @@ def test_parquet_with_text_lists_and_gaps(tmp_path: Path) -> None:
         read_nuggets(bad, sets)
 
 
-def test_a_selection_of_attribute_sets(tmp_path: Path) -> None:
-    path = write(tmp_path, HEADER + "a,T,1,3,4,2,not read,1 0\n")
-    assert list(read_nuggets(path, SETS, ["ORIGIN"]).memberships) == ["ORIGIN"]
-    with pytest.raises(
-        ValueError, match="unknown attribute set COLOUR, must be one of RATINGS, ORIGIN"
-    ):
-        read_nuggets(path, SETS, ["COLOUR"])
-
-
 def test_memberships_may_miss_one_by_rounding_only(tmp_path: Path) -> None:
     row = "a,T,1,3,4,2,0.333333 0.333333 0.333333,1 0\n"
     assert read_nuggets(write(tmp_path, HEADER + row), SETS).memberships[

@@ -142,8 +142,7 @@ COMMANDS = {
     "gfrc": f"score gfrc nuggets.csv {SETS} -o out.csv",
     "gfrc2": f"score gfrc2 nuggets.csv {SETS} -o out.csv",
     "gfrc2-all": (
-        f"score gfrc2 nuggets.csv {SETS} --compare --clusters out1.csv --factors out2.csv"
-        " -o out.csv"
+        f"score gfrc2 nuggets.csv {SETS} --clusters out1.csv --factors out2.csv -o out.csv"
     ),
     "nuggets": f"nuggets transcript.txt {SETS} -o out.csv",
     "nuggets-export": f"nuggets export.jsonl --labels labels.csv {SETS} -o out.csv",

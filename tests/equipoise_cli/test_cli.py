@@ -61,16 +61,18 @@ def test_cells_that_begin_as_formulas_are_marked(tmp_path: Path) -> None:
     assert (tmp_path / "s.csv").read_text() == shown
 
 
-def test_score_gfrc2_with_clusters_and_comparison(tmp_path: Path) -> None:
+def test_score_gfrc2_with_clusters(tmp_path: Path) -> None:
     output, clusters = tmp_path / "scores.csv", tmp_path / "clusters.csv"
-    result = run(
-        "score", "gfrc2", *RESEARCHERS, "--compare", "--clusters", str(clusters), "-o", str(output)
-    )
+    result = run("score", "gfrc2", *RESEARCHERS, "--clusters", str(clusters), "-o", str(output))
     assert result.exit_code == 0, result.output
     scores = table(output).set_index(["run", "measure", "attribute"])["value"]
-    for name, column in (("gfrc2/table-3", "GFRC2"), ("gfrc2/table-5", "GFRC")):
-        for row in printed_table(name).to_dict("records"):
-            assert f"{scores[row['run'], column, '']:.6f}" == row[column]
+    for row in printed_table("gfrc2/table-3").to_dict("records"):
+        assert f"{scores[row['run'], 'GFRC2', '']:.6f}" == row["GFRC2"]
+    options = ("--patience", "1000", "--gains", "exponential", "-o", str(output), "--force")
+    assert run("score", "gfrc", *RESEARCHERS, *options).exit_code == 0
+    scores = table(output).set_index(["run", "measure", "attribute"])["value"]
+    for row in printed_table("gfrc2/table-5").to_dict("records"):
+        assert f"{scores[row['run'], 'GFRC', '']:.6f}" == row["GFRC"]
     assert len(table(clusters)) == 11
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clusters.csv", "scores.csv"]
 
@@ -190,19 +192,19 @@ def test_score_takes_a_folder_of_files(tmp_path: Path) -> None:
         many = run("score", measure, tmp_path / "in", *MOVIES[1:])
         assert many.exit_code == 0, many.output
         assert many.stdout == run("score", measure, *MOVIES).stdout
-    words = ("score", "gfrc2", tmp_path / "in", *MOVIES[1:], "--compare")
+    words = ("score", "gfrc2", tmp_path / "in", *MOVIES[1:], "--clusters", tmp_path / "c.csv")
     assert "a folder is scored without --clusters" in run(*words).output
     nuggets.to_parquet(tmp_path / "in" / "again.parquet", index=False)
-    assert "two files have a conversation twice" in run(*words[:-1]).output
+    assert "two files have a conversation twice" in run(*words[:-2]).output
 
 
-@pytest.mark.parametrize("options", [(), ("--compare", "--clusters", "clusters.csv")])
+@pytest.mark.parametrize("options", [(), ("--clusters", "clusters.csv")])
 def test_a_dash_is_the_standard_input(options: tuple[str, ...], tmp_path: Path) -> None:
     words = ["score", "gfrc2", "-", *RESEARCHERS[1:], *options]
     command = [sys.executable, "-m", "equipoise_cli", *words]
     content = Path(RESEARCHERS[0]).read_bytes()
     result = subprocess.run(command, input=content, capture_output=True, cwd=tmp_path, check=True)
-    expected = run("score", "gfrc2", *RESEARCHERS, *options[:1])
+    expected = run("score", "gfrc2", *RESEARCHERS)
     assert result.stdout.decode() == expected.stdout
 
 

@@ -72,21 +72,19 @@ def test_the_csv_is_the_library_s_table(files: dict[str, Path]) -> None:
     assert {"NFaiRR@3", "FaiRR@3", "TED@3", "TExFAIR@3"} <= set(ours["measure"])
 
 
-def test_background_target_and_output_file(files: dict[str, Path], tmp_path: Path) -> None:
+def test_background_and_output_file(files: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "scores.csv"
     result = called(
         files,
         "--background",
         "collection",
-        "--target",
-        "m:0.25,f:0.75",
         "--cutoff",
         "2",
         "-o",
         str(out),
     )
     assert result.exit_code == 0, result.output
-    expected = library(cutoffs=[2], background="collection", target=[0.75, 0.25])
+    expected = library(cutoffs=[2], background="collection")
     pd.testing.assert_frame_equal(read(out.read_text()), expected, check_dtype=False)
     assert result.stdout == ""
     pool = tmp_path / "pool"

@@ -27,8 +27,6 @@ from equipoise_compendium.site.added import script
 from equipoise_studies.pages import explore
 
 SITE = project.root() / "reports" / "site"
-PAGE = SITE / "explore.html"
-SETTINGS = ["patience", "gains", "target", "stop model"]
 NAMES = sorted(path.stem for path in SITE.glob("*.html"))
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -36,6 +34,8 @@ HOSTILE = (
     "<iframe src='http://192.0.2.1/'></iframe><img src='http://192.0.2.1/a.png'> "
     "$\\href{http://192.0.2.1}{x}$ & | `"
 )
+PAGE = SITE / "explore.html"
+SETTINGS = ["patience", "gains", "target", "stop model"]
 in_a_browser = pytest.mark.skipif(
     PROGRAM is None, reason="no Chromium on this machine: the pages are not opened in a browser"
 )
@@ -543,13 +543,12 @@ def test_a_link_to_a_table_opens_its_section_and_one_switch_shows_the_code(
 
 def report(topic: str) -> pd.DataFrame:
     """The CSV of the build."""
-    return pd.read_csv(
-        project.root() / "reports" / "explore_conversations" / "figures" / f"{topic}.csv"
-    )
+    figures = project.root() / "reports" / "explore_conversations" / "figures"
+    return pd.read_csv(figures / f"{topic}.csv")
 
 
 def wanted(topic: str, **chosen: int) -> list[list[str]]:
-    """What the table of a topic has to say, by score and run; settings by place in the report."""
+    """What the table of a topic must show, by score and run; settings by place in the report."""
     table = report(topic)
     names = [name for name in table if name not in ("run", *SETTINGS, "paper")]
     for name, place in chosen.items():

@@ -383,7 +383,7 @@ def make_redial_ratings() -> pd.DataFrame:
 
 def make_annotated_items(study: Study) -> pd.DataFrame:
     """Make the table of the items that annotators labelled."""
-    path = study.outputs / "written.csv"
+    path = (study.outputs / "written.csv").resolve()
     if path.is_relative_to(project.root()):
         project.note(path.relative_to(project.root()).as_posix(), project.sha256(path))
     written = data.written_responses(study)

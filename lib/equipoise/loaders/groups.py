@@ -70,28 +70,31 @@ def read_sets(
 
 
 def read_groups(
-    path: str | Path,
+    source: Any,
     name: str,
     kind: Kind = "nominal",
     target: str = "",
     sets: Mapping[str, AttributeSet] | None = None,
     missing: Sequence[str] = MISSING,
 ) -> Groups:
-    """Group memberships of documents, and their attribute set, of any file that has them.
+    """Group memberships of documents, and their attribute set, of anything that has them.
 
-    ``path`` is a table, or has lines ``topic document p1 p2 ...`` as in FairWeb. A table has a
-    column document (docno, doc_id), either one column of groups (named like the set, or group, or
-    the only one) or one column of shares per group, and optionally topic. ``target`` is a file,
-    ``uniform``, or ``group:number,...`` with ordinal groups in their order. ``sets`` are attribute
-    sets by name, which need neither kind nor target. ``missing`` is as in
-    `equipoise.tidy_memberships`.
+    ``source`` is a data frame, a mapping, or a file: a table, or lines ``topic document p1 p2 ...``
+    as in FairWeb. A table has a column document (docno, doc_id), either one column of groups (named
+    like the set, or group, or the only one) or one column of shares per group, and optionally
+    topic. ``target`` is a file, ``uniform``, or ``group:number,...`` with ordinal groups in their
+    order. ``sets`` are attribute sets by name, which need neither kind nor target. ``missing`` is
+    as in `equipoise.tidy_memberships`.
     """
-    file = ColumnFile(path)
     attribute = (sets or {}).get(name) or _attribute_set(name, kind, target)
+    if not isinstance(source, (str, Path)):
+        label = f"the memberships in {name}"
+        return _groups_from_table(source, name, kind, attribute, label, missing)
+    file = ColumnFile(source)
     table = _table_of(file)
     if table is not None:
         try:
-            return _groups_from_table(table.frame, name, kind, attribute, str(path), missing)
+            return _groups_from_table(table.frame, name, kind, attribute, str(source), missing)
         except InputError as error:
             # Of a data frame rows are counted, of a file lines.
             raise InputError(
@@ -101,19 +104,11 @@ def read_groups(
     n_groups = len(file.first_line.split()) - 2
     if file.first_line and n_groups < 2:
         wanted = "a header such as document,group with commas, or lines of topic, document, shares"
-        raise input_error(path, wanted, shown(file.first_line), 1)
+        raise input_error(source, wanted, shown(file.first_line), 1)
     if attribute is None:
         groups = numbered_groups(max(n_groups, 2))
         attribute = AttributeSet(name, kind, groups, np.ones(len(groups)))
-    return read_memberships(path, attribute), attribute
-
-
-def groups_in(source: Any, name: str, kind: Kind = "nominal", target: str = "") -> Groups:
-    """Return group memberships like `read_groups`, from a file, a table or a mapping."""
-    if isinstance(source, (str, Path)):
-        return read_groups(source, name, kind, target)
-    attribute = _attribute_set(name, kind, target)
-    return _groups_from_table(source, name, kind, attribute, f"groups of {name}")
+    return read_memberships(source, attribute), attribute
 
 
 def _groups_from_table(
@@ -122,7 +117,7 @@ def _groups_from_table(
     kind: Kind,
     attribute: AttributeSet | None,
     label: str,
-    missing: Sequence[str] = MISSING,
+    missing: Sequence[str],
 ) -> Groups:
     """Groups of a table, of a kind; names are in no order, which columns of shares are."""
     table, found = tidy_memberships(source, name, attribute, label, missing)

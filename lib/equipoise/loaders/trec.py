@@ -149,11 +149,6 @@ def run_name(path: str | Path) -> str:
     return _name(ColumnFile(path))
 
 
-def first_line(path: str | Path) -> str:
-    """The first line of a text file that has text and is no description; empty if none."""
-    return ColumnFile(path).first_line
-
-
 def run_files(path: str | Path) -> list[Path]:
     """The files of a run: one, or all those of a folder, in the order of their names."""
     folder = Path(path)

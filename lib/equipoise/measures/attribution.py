@@ -40,12 +40,10 @@ from equipoise.measures.citations import (
     note_styles,
     without_citations,
 )
-from equipoise.options import Authors, Favoured, Level, Resamples, Seed, checked
+from equipoise.options import Favoured, Level, Resamples, Seed, checked
 from equipoise.statistics.intervals import bootstrap_intervals, verdict
 from equipoise.statistics.pairs import exchanged, paired_t
 
-AUTHORS = ("Human", "LLM")
-"""The two authors of the thesis; CAB is positive where the first is favoured."""
 AUTHORS_OF = ("relevant_author", "nonrelevant_author")
 MEANS = ("precision", "recall", "exact_match", "cited", "cited_relevant")
 TOTALS = ("uncited", "out_of_range", "repeated", "malformed")
@@ -155,9 +153,7 @@ def _numbers_of_documents(answers: pd.DataFrame) -> list[int | None]:
 @declared(
     "Precision and recall of attribution", range="0 to 1", ideal="1", direction="higher is better"
 )
-def score_answers(
-    answers: pd.DataFrame, *, out_of_range: opt.OutOfRange = "ignored"
-) -> pd.DataFrame:
+def score_answers(answers: pd.DataFrame) -> pd.DataFrame:
     r"""Precision and recall of the citations of each answer, what is wrong with them, exact match.
 
     .. math:: P = \frac{|C \cap R|}{|C|}, \quad R = \frac{|C \cap R|}{|R|}
@@ -220,12 +216,9 @@ def score_answers(
         read = citations(text, documents)
         relevant_documents = _checked_relevant(relevant, documents, question)
         hits = len(relevant_documents.intersection(read.cited))
-        n_considered = len(read.cited)
-        if out_of_range == "wrong":
-            n_considered += len(read.out_of_range)
         rows.append(
             {
-                "precision": hits / n_considered if n_considered else 0.0,
+                "precision": hits / len(read.cited) if read.cited else 0.0,
                 "recall": hits / len(relevant_documents),
                 "cited": len(read.cited),
                 "cited_relevant": hits,
@@ -393,7 +386,7 @@ def _scores(first_mode: ArrayLike, second_mode: ArrayLike) -> tuple[Floats, Floa
 
 
 @declared("CAS", range="0 to 1", ideal="0", direction="lower is better")
-def cas(informed: ArrayLike, vanilla: ArrayLike, axis: int = -1) -> Floats:
+def cas(informed: ArrayLike, vanilla: ArrayLike) -> Floats:
     r"""Counterfactually-estimated attribution sensitivity: how far naming authors moves a score.
 
     .. math:: CAS(Q) = \frac{1}{|Q|} \sum_{q \in Q} |M^q_{Informed} - M^q_{Vanilla}|
@@ -406,8 +399,6 @@ def cas(informed: ArrayLike, vanilla: ArrayLike, axis: int = -1) -> Floats:
     ----------
     informed, vanilla : array_like, shaped (..., questions)
         A score of the same questions in the two modes, such as precision; they broadcast.
-    axis : int
-        The axis of the questions.
 
     Returns
     -------
@@ -429,19 +420,12 @@ def cas(informed: ArrayLike, vanilla: ArrayLike, axis: int = -1) -> Floats:
     np.float64(0.5)
     """
     a, b = _scores(informed, vanilla)
-    mean: Floats = np.abs(a - b).mean(axis=axis)
+    mean: Floats = np.abs(a - b).mean(axis=-1)
     return mean
 
 
 @declared("CAB", range="-1 to 1", ideal="0", direction="neither")
-def cab(
-    informed: ArrayLike,
-    cf_informed: ArrayLike,
-    relevant_label: ArrayLike,
-    axis: int = -1,
-    *,
-    authors: Authors = AUTHORS,
-) -> Floats:
+def cab(informed: ArrayLike, cf_informed: ArrayLike, relevant_label: ArrayLike) -> Floats:
     r"""Counterfactually-estimated attribution bias: whose label makes documents be cited better.
 
     .. math::
@@ -465,21 +449,19 @@ def cab(
         A score of the same questions, in the mode of the first term and with all labels exchanged;
         they broadcast.
     relevant_label : array_like of str, shaped (...)
-        Author that the relevant documents are labelled with in the first term; the non-relevant
-        ones have the other label. It broadcasts with the result.
-    axis : int
-        The axis of the questions.
+        Author that the relevant documents are labelled with in the first term, Human or LLM; the
+        non-relevant ones have the other label. It broadcasts with the result.
 
     Returns
     -------
     ndarray, shaped (...)
-        In the unit of the score: from -1 (fully biased to the second author) to 1 (to the first)
-        for precision and recall.
+        In the unit of the score: from -1 (fully biased to LLM) to 1 (to Human) for precision and
+        recall.
 
     Raises
     ------
     ValueError
-        If there is no question, a score is not finite, or a label is neither of the authors.
+        If there is no question, a score is not finite, or a label is neither Human nor LLM.
 
     Notes
     -----
@@ -491,13 +473,11 @@ def cab(
     (np.float64(0.25), np.float64(0.25))
     """
     a, b = _scores(informed, cf_informed)
-    labels = np.asarray(relevant_label, dtype=object)
-    if len(set(authors)) != 2 or not np.isin(labels.astype(str), authors).all():
-        raise ValueError(
-            f"labels are the two authors {' and '.join(authors)}, found {relevant_label!r}"
-        )
-    omega = np.where(labels == authors[0], 1.0, -1.0)
-    bias: Floats = omega * (a - b).mean(axis=axis)
+    labels = np.asarray(relevant_label).astype(str)
+    if not np.isin(labels, ["Human", "LLM"]).all():
+        raise ValueError(f"relevant_label must be Human or LLM, got {relevant_label!r}")
+    omega = np.where(labels == "Human", 1.0, -1.0)
+    bias: Floats = omega * (a - b).mean(axis=-1)
     return bias[()]
 
 
@@ -644,7 +624,6 @@ def score_attribution(
     run: str = "",
     citation_style: opt.CitationStyle = "auto",
     favoured: opt.Favoured = "Human",
-    out_of_range: opt.OutOfRange = "ignored",
     level: opt.Level = 0.95,
     resamples: opt.Resamples = 9999,
     seed: opt.Seed = 0,
@@ -682,13 +661,13 @@ def score_attribution(
     Vanilla  recall                 1.0      2
     Informed CAS-recall  Vanilla    1.0      2
     """
-    parts = [scored_answers(answers, by, citation_style, out_of_range)]
+    parts = [scored_answers(answers, by, citation_style)]
     options: Any = {"favoured": favoured, "level": level, "resamples": resamples, "seed": seed}
     return attribution_rows(parts, by, run=run, **options)
 
 
 def scored_answers(
-    answers: pd.DataFrame, by: Sequence[str], citation_style: str, out_of_range: opt.OutOfRange
+    answers: pd.DataFrame, by: Sequence[str], citation_style: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return what `attribution_rows` needs of answers, without texts: scores, and citations."""
     if RESERVED.intersection(by):
@@ -705,7 +684,7 @@ def scored_answers(
     )
     if citation_style == "auto":
         note_styles(styles)
-    scored = score_answers(answers.assign(answer=texts), out_of_range=out_of_range)
+    scored = score_answers(answers.assign(answer=texts))
     if len(without_scores):
         # What was not read has no scores, and counts in what was asked.
         scored = pd.concat([scored, without_scores[[*keys, "question"]]], ignore_index=True)

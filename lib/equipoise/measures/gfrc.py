@@ -164,16 +164,6 @@ def relevance(
     return total * 2 / words
 
 
-def _counted_rows(
-    nuggets: NuggetTable, beyond_patience: options.BeyondPatience, patience: float
-) -> NDArray[np.intp]:
-    """Rows of the relevant nuggets that count in GF."""
-    counts = nuggets.relevant()
-    if beyond_patience == "ignored":
-        counts &= nuggets.end <= patience
-    return np.flatnonzero(counts)
-
-
 def _achieved(
     nuggets: NuggetTable,
     rows: NDArray[np.intp],
@@ -285,7 +275,10 @@ def gfrc(
         alpha = 1 / (len(attributes) + 1)
     shares = weight_shares(weights, list(attributes))
     n_conversations = len(nuggets.conversations)
-    rows = _counted_rows(nuggets, beyond_patience, patience)
+    counts = nuggets.relevant()
+    if beyond_patience == "ignored":
+        counts &= nuggets.end <= patience
+    rows = np.flatnonzero(counts)
     conversation, end = nuggets.conversation[rows], nuggets.end[rows]
     gain = gain_values(nuggets.level[rows], gains)
     r = relevance(end, gain, conversation, n_conversations, patience, position_weight)
@@ -333,15 +326,13 @@ def turns(
     distribution: options.Distribution = "independent",
     ordinal: Ordinal = "rnod",
     nominal: Nominal = "jsd",
-    patience: Patience = 1250,
-    beyond_patience: options.BeyondPatience = "counted",
 ) -> pd.DataFrame:
     """Achieved distribution and DistrSim of every turn with relevant nuggets, as in gfrc's Table 2.
 
     Columns are run, topic, turn and, for each attribute set, ``D SET group`` of each group and
     ``DistrSim SET``.
     """
-    rows = _counted_rows(nuggets, beyond_patience, patience)
+    rows = np.flatnonzero(nuggets.relevant())
     turn_starts = starts(nuggets.conversation[rows], nuggets.turn[rows])
     table = nuggets.places(rows[turn_starts])
     for attribute in attributes.values():

@@ -584,29 +584,6 @@ def rbdf(
     return ratio(_sums_at(weights * has_term, cutoffs), _sums_at(weights, cutoffs), 0.0)
 
 
-def term_exposure(
-    counts: ArrayLike, lengths: ArrayLike, cutoffs: Cutoffs, *, present: ArrayLike | None = None
-) -> Floats:
-    r"""Compute the exposure of terms, or of groups, in a ranked list (thesis Eqs. 4.7 and 4.8).
-
-    .. math:: TE@k(t, q) = \sum_{r=1}^{k} \frac{tf(t, d_q^r) / |d_q^r|}{\log_2(r + 1)}
-
-    ``counts`` (shaped (..., ranks, terms)): occurrences of each term in each ranked document;
-    magnitudes, shaped (..., ranks, groups), give the exposure of groups. ``lengths`` (shaped (...,
-    ranks)): terms of the document, \|d\|; an empty document exposes nothing. Returns ndarray,
-    shaped (..., cutoffs, terms).
-    """
-    occurrences, sizes = np.asarray(counts), np.asarray(lengths)
-    if sizes.shape != occurrences.shape[:-1]:
-        raise ValueError(
-            f"lengths must have one value per rank, {occurrences.shape[:-1]}, got {sizes.shape}"
-        )
-    attention = _weights(present, sizes.shape, cutoffs)
-    depth = attention.shape[-1]
-    weights = ratio(attention, sizes[..., :depth], 0.0)[..., np.newaxis]
-    return _sums_at(occurrences[..., :depth, :] * weights, cutoffs, axis=-2)
-
-
 def max_ted(target: Shares | None = None, groups: int = 2) -> float:
     r"""Return the largest TED: all exposure on the group with the smallest target share.
 
@@ -623,22 +600,29 @@ def max_ted(target: Shares | None = None, groups: int = 2) -> float:
 def _divergences(
     magnitudes: Any, lengths: Any, cutoffs: Any, target: Any, present: Any
 ) -> tuple[Floats, Floats]:
-    """Return `ted` without RBDF and with it, from one exposure."""
-    exposure = term_exposure(magnitudes, lengths, cutoffs, present=present)
+    """Return `ted` without RBDF and with it, from one exposure (thesis Eqs. 4.7 to 4.12)."""
+    occurrences, sizes = np.asarray(magnitudes), np.asarray(lengths)
+    if sizes.shape != occurrences.shape[:-1]:
+        raise ValueError(
+            f"lengths must have one value per rank, {occurrences.shape[:-1]}, got {sizes.shape}"
+        )
+    attention = _weights(present, sizes.shape, cutoffs)
+    depth = attention.shape[-1]
+    occurrences, sizes = occurrences[..., :depth, :], sizes[..., :depth]
+    weights = ratio(attention, sizes, 0.0)[..., np.newaxis]  # an empty document exposes nothing
+    exposure = _sums_at(occurrences * weights, cutoffs, axis=-2)  # shape (..., cutoffs, groups)
     total = exposure.sum(axis=-1)
     achieved = ratio(exposure, total[..., np.newaxis], 0.0)
     gaps = np.abs(achieved - _target_shares(target, exposure.shape[-1])).sum(axis=-1)
     # Without any exposure Eq. 4.9 is 0 / 0: the list shows no bias.
     gaps = np.where(total == 0, 0.0, gaps)
-    depth = int(np.max(cutoffs))
-    has_term = np.asarray(magnitudes)[..., :depth, :].sum(axis=-1) > 0
-    representative = has_term & (np.asarray(lengths)[..., :depth] > 0)
+    representative = (occurrences.sum(axis=-1) > 0) & (sizes > 0)
     is_present = None if present is None else np.asarray(present)[..., :depth]
     return gaps, gaps * rbdf(representative, cutoffs, present=is_present)
 
 
 def _mean_divergences(
-    magnitudes: Any, lengths: Any, cutoffs: Any, target: Any, present: Any, spans: Any
+    magnitudes: Any, lengths: Any, cutoffs: Any, present: Any, spans: Any
 ) -> tuple[Floats, Floats]:
     """Return the means of `_divergences` over the orders that ties allow."""
     means: list[list[Floats]] = [[], []]
@@ -646,7 +630,7 @@ def _mean_divergences(
         list_of_order, places = orders_of_ties(spans[0], spans[1], cutoff)
         documents = (list_of_order[:, np.newaxis], places)  # (orders, ranks)
         values = _divergences(
-            magnitudes[documents], lengths[documents], [cutoff], target, present[documents]
+            magnitudes[documents], lengths[documents], [cutoff], None, present[documents]
         )
         begins = starts(list_of_order)  # the orders of a list are consecutive rows
         n_orders = np.diff(begins, append=len(list_of_order))[:, np.newaxis]
@@ -852,7 +836,6 @@ def score_ranking_bias(
     groups: TermGroups | Mapping[str, str],
     *,
     cutoffs: options.Cutoffs = (10,),
-    target: options.Target | None = None,
     background: options.Background | pd.DataFrame = "collection",
     threshold: options.Threshold = 1.0,
     tied_scores: options.TiedScores = "ranked",
@@ -863,14 +846,14 @@ def score_ranking_bias(
     ``runs``: columns ``run, topic, document, rank``, or what `equipoise.tidy_runs` takes, and
     ``score`` for means over the orders of ties. They are exact for FaiRR, which is a sum over
     ranks. TED is averaged over all orders, up to 20,000 of a list, else over 1,000 random ones.
-    ``counts`` may be texts by id, ``groups`` the group of each term. ``target``: by the names of
-    the groups, or in their order. ``background``: may also be a table with columns ``topic,
-    document``. ``undefined``: NFaiRR where its ideal is zero. Returns columns ``run, topic,
-    attribute, measure, value, seen``; measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``,
-    ``TED(proportional=False)@k``, ``TExFAIR@k``, ``TExFAIR(proportional=False)@k``. An empty topic
-    is the mean over the topics; one undefined topic makes it undefined. ``seen``: the share of the
-    first k documents with a text. Raises InputError where no ranked document of a run has one, or
-    no term occurs in any text. thesis Eqs. 4.1 to 4.13.
+    ``counts`` may be texts by id, ``groups`` the group of each term; their targets are equal.
+    ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR
+    where its ideal is zero. Returns columns ``run, topic, attribute, measure, value, seen``;
+    measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``, ``TED(proportional=False)@k``, ``TExFAIR@k``,
+    ``TExFAIR(proportional=False)@k``. An empty topic is the mean over the topics; one undefined
+    topic makes it undefined. ``seen``: the share of the first k documents with a text. Raises
+    InputError where no ranked document of a run has one, or no term occurs in any text. thesis
+    Eqs. 4.1 to 4.13.
 
     Examples
     --------
@@ -896,17 +879,11 @@ def score_ranking_bias(
     if (runs["topic"] == "all").any():
         raise ValueError("a topic must not be called 'all', the name of the mean over topics")
     refuse_twice(runs, ["run", "topic", "document"], "the runs list a document")
-    if isinstance(target, Mapping):
-        if set(target) != set(groups.groups):
-            raise ValueError(
-                f"target must name the groups {listed(groups.groups)}, got {listed(target)}"
-            )
-        target = [target[group] for group in groups.groups]
 
     # The last row, where -1 leads, is for padding and for documents without a text.
     magnitudes = np.vstack([counts.magnitudes(groups), np.zeros((1, len(groups.groups)))])
     lengths = np.append(counts.lengths, 0)
-    omega = neutrality(magnitudes, target, threshold=threshold)
+    omega = neutrality(magnitudes, threshold=threshold)
 
     is_expected = tied_scores == "expected"
     own_background = isinstance(background, str) and background == "own"
@@ -925,11 +902,11 @@ def score_ranking_bias(
         spans = spans_by_rank(runs)
         # FaiRR is a sum over ranks: averaged over orders, tied documents share their sum.
         neutral = mean_of_ties(neutral, *spans)
-        plain, discounted = _mean_divergences(terms, sizes, cutoffs, target, present, spans)
+        plain, discounted = _mean_divergences(terms, sizes, cutoffs, present, spans)
     else:
-        plain, discounted = _divergences(terms, sizes, cutoffs, target, present)
+        plain, discounted = _divergences(terms, sizes, cutoffs, None, present)
     fair = fairr(neutral, cutoffs, present=present)
-    largest = max_ted(target, len(groups.groups))
+    largest = max_ted(groups=len(groups.groups))
     scores = {
         "NFaiRR": nfairr(fair, ideal, undefined=undefined),
         "FaiRR": fair,

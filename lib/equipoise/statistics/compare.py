@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count, islice, product
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -205,14 +207,8 @@ def letters(n: int) -> list[str]:
     >>> letters(28)[-3:]
     ['z', 'aa', 'ab']
     """
-    names = []
-    for number in range(1, n + 1):
-        name = ""
-        while number:
-            number, place = divmod(number - 1, 26)
-            name = chr(ord("a") + place) + name
-        names.append(name)
-    return names
+    words = (product(ascii_lowercase, repeat=size) for size in count(1))
+    return list(map("".join, islice(chain.from_iterable(words), n)))
 
 
 @checked

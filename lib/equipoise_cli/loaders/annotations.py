@@ -131,8 +131,8 @@ def _name_of(task: Task, key: str, path: Path) -> str:
 
 def _tasks(text: str, path: Path) -> Iterator[Task]:
     """Read the tasks of an export, in the format that the keys of each task show."""
-    for number, content in enumerate(read_objects(path, text), start=1):
-        name = str(content.get("id", number)) if isinstance(content, dict) else str(number)
+    for number, (_, content) in enumerate(read_objects(path, text), start=1):
+        name = str(content.get("id", number))
         try:
             is_studio = "annotations" in content and isinstance(content.get("data"), dict)
             task = _studio_task(name, content) if is_studio else _doccano_task(name, content)

@@ -25,10 +25,8 @@ def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
     """
     conversations = {}
     n_messages = n_unread = 0
-    for number, content in enumerate(read_objects(path, read_text(path)), start=1):
+    for number, (_, content) in enumerate(read_objects(path, read_text(path)), start=1):
         where = f"{path}, conversation {number}"
-        if not isinstance(content, dict):
-            raise ValueError(f"{where}: must be an object, got {content!r:.60}")
         names = [content.get(key) for key in ("id", "conversation_id", "number")]
         topic = next((name for name in names if name not in (None, "")), number)
         key = _word(content.get("model") or run_name(path)), _word(topic)

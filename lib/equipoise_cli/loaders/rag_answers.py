@@ -27,8 +27,8 @@ from equipoise.errors import Note, input_error, listed, shown
 from equipoise.loaders.answers import answer_table
 from equipoise.loaders.trec import read_qrels
 from equipoise.measures.citations import NO_SOURCE, host_of, plain_address
-from equipoise.readers import json_value, read_json_lines, read_text, read_yaml, stem
-from equipoise_cli.loaders.held_files import read_mapping
+from equipoise.readers import read_text, read_yaml, stem
+from equipoise_cli.loaders import read_mapping, read_objects
 
 FIELDS = ("question", "answer", "documents", "sources", "relevant")
 """What ``--map`` can name; answer and documents are required."""
@@ -62,12 +62,12 @@ def read_fields(text: str) -> dict[str, list[str]]:
         field, _, path = part.strip().partition("=")
         if field not in FIELDS or field in paths or not _PATH.fullmatch(path):
             raise ValueError(
-                f"got {shown(part)}; must be FIELD=PATH,FIELD=PATH, each of {', '.join(FIELDS)}"
-                " once, a path such as response or docs[].id"
+                f"--map must be FIELD=PATH,FIELD=PATH, each of {', '.join(FIELDS)} once, a path"
+                f" such as response or docs[].id, got {shown(part)}"
             )
         paths[field] = [path]
     if "answer" not in paths or "documents" not in paths:
-        raise ValueError(f"got {shown(text)}; must have at least answer and documents")
+        raise ValueError(f"--map must have at least answer and documents, got {shown(text)}")
     return paths
 
 
@@ -247,19 +247,6 @@ def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
     return row if run_id is None else row | {"run_id": str(run_id)}
 
 
-def _objects(path: Path) -> list[tuple[int | None, dict[str, Any]]]:
-    """Return the objects of JSON Lines, or of one JSON value, each with its line."""
-    text = read_text(path)
-    try:
-        value = json_value(text)
-    except ValueError:
-        return list(read_json_lines(path, text))
-    values = value if isinstance(value, list) else [value]
-    if not values or not all(isinstance(entry, dict) for entry in values):
-        raise input_error(path, "JSON objects", shown(value))
-    return [(None, entry) for entry in values]
-
-
 def _paths_of(objects: Sequence[tuple[Any, dict[str, Any]]]) -> tuple[str, Paths]:
     """Return the first preset that recognises an object; nothing may be retrieved for the first."""
     for _, content in objects:
@@ -275,7 +262,7 @@ def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
     ``paths``: of the fields, for a file of another format. A line that repeats an earlier one is
     left out, and a note says how many.
     """
-    objects = _objects(path)
+    objects = read_objects(path, read_text(path))
     n_lines = len(objects)
     # Of equal lines the first is kept.
     objects = list({repr(content): (line, content) for line, content in objects[::-1]}.values())[

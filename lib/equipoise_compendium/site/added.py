@@ -20,7 +20,7 @@ from equipoise_compendium.settings import settings
 
 @dataclass(frozen=True)
 class Part:
-    """A place that the page Find lists: address, name, what it is about, other words for it."""
+    """A place that the page Find lists: its address and name, what it is about, other words."""
 
     address: str
     name: str

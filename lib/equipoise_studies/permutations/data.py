@@ -32,9 +32,8 @@ def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
 
 def read_collection(year: Literal[2019, 2020] = 2019, *, stop_words: bool = False) -> Collection:
     """Read the passages whose text is public, with or without stop words."""
-    passages = facts.read(
-        "permutations", "passages.parquet" if year == 2019 else "passages_2020.parquet"
-    )
+    name = "passages.parquet" if year == 2019 else "passages_2020.parquet"
+    passages = facts.read("permutations", name)
     terms = with_stop_words(passages)["terms"] if stop_words else passages["terms"]
     return Collection.from_texts(dict(zip(passages["document"], terms, strict=True)))
 
@@ -46,9 +45,8 @@ def with_stop_words(table: pd.DataFrame) -> pd.DataFrame:
 
 def read_qrels(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     """Read judgements: columns query, document, grade."""
-    return facts.read(
-        "permutations", "qrels.parquet" if year == 2019 else "qrels_2020.parquet"
-    ).astype({"grade": int})
+    name = "qrels.parquet" if year == 2019 else "qrels_2020.parquet"
+    return facts.read("permutations", name).astype({"grade": int})
 
 
 def read_rewritings() -> pd.DataFrame:

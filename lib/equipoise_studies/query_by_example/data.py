@@ -226,7 +226,7 @@ class DerivedData:
 
 
 def _file(path: Path, script: str) -> Path:
-    """Return a file that a script makes; an error names the script."""
+    """Return a file that a script makes."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} not found; make it with {script} --config CONFIG")
     return path

@@ -120,7 +120,7 @@ class Ranker(Settings):
     recipe: str = ""
     index: str = ""
     source: str = ""
-    public: dict[str, str] = Field(default={})
+    public: dict[str, str] = Field(default_factory=dict)
     rounded: bool = False
 
 
