@@ -30,6 +30,7 @@ from equipoise_compendium.terms import (
     SOURCES,
     VERDICTS,
 )
+from equipoise_compendium.words import interval
 
 STATED = [
     "claim",
@@ -122,6 +123,12 @@ class Evidence:
             return
         if self.estimate is None or not self.low <= self.estimate <= self.high:
             raise ValueError(f"the estimate must be in its interval, got {self}")
+
+    def words(self, decimals: int = 3) -> str:
+        """Write the estimate with its interval, or why there is none."""
+        if self.estimate is None or self.low is None or self.high is None:
+            return self.reason
+        return interval(self.estimate, self.low, self.high, decimals)
 
 
 @dataclass(frozen=True)
@@ -432,10 +439,10 @@ def verdict_of(results: Sequence[str]) -> tuple[str, str]:
     return "inconclusive", "imprecise" if "imprecise" in seen else "control failed"
 
 
-def units_needed(row: Mapping[str, Any], power: float = 0.8) -> int | None:
+def units_needed(row: Mapping[str, Any]) -> int | None:
     """Compute the sample size to detect the published effect, or else the observed effect.
 
-    It applies to one test at 5% with this power, if the interval shrinks with the root of the
+    It applies to one test at 5% with a power of 0.8, if the interval shrinks with the root of the
     number of units. Returns None without an interval, or if the effect is on the bound itself.
     """
     if any(pd.isna(row[name]) for name in ("n", "low", "estimate")):
@@ -446,7 +453,7 @@ def units_needed(row: Mapping[str, Any], power: float = 0.8) -> int | None:
     if gap <= 1e-9 * max(1.0, abs(effect)) or row["high"] == row["low"]:
         return None
     standard_error = (row["high"] - row["low"]) / (2 * _95)
-    return math.ceil(row["n"] * ((_95 + stats.norm.ppf(power)) * standard_error / gap) ** 2)
+    return math.ceil(row["n"] * ((_95 + stats.norm.ppf(0.8)) * standard_error / gap) ** 2)
 
 
 _NUMBERS = [*_COUNTS, "estimate", "low", "high", "published", "p_value", "p_holm"]

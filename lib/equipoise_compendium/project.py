@@ -1,4 +1,4 @@
-"""Paths of the repository, and a list of the files that a computation has used.
+"""Paths of the repository, and the files from which derived data are made.
 
 The repository is the first one from the working directory upwards, or else the one from which the
 library is installed. `data` returns the path of a file below ``data/`` and notes it.

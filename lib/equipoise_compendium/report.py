@@ -185,7 +185,6 @@ class Report:
         *,
         basis: Basis = "derived",
         data: str = "",
-        note: str = "",
     ) -> Shown:
         """Display a prompt or a dialogue by speaker, and save it as Markdown.
 
@@ -194,7 +193,7 @@ class Report:
         slug = _slug(name)
         shown, file = show_words(slug, self._title(name, caption), said), f"tables/{slug}.md"
         (self.folder / file).write_text(shown.formats["text/markdown"], encoding="utf-8")
-        self._record(name, basis, data, note, [file], None)
+        self._record(name, basis, data, "", [file], None)
         return shown
 
     def claim(self, name: str, evidence: Mapping[str, Evidence | Mapping[str, Evidence]]) -> Shown:

@@ -29,7 +29,6 @@ def write_csv(
     path: Path | TextIO | BinaryIO,
     *,
     for_spreadsheets: bool = False,
-    header: bool = True,
 ) -> None:
     """Write a table as CSV with 12 significant digits, the same bytes on every machine.
 
@@ -47,7 +46,6 @@ def write_csv(
     tidy.to_csv(
         path,
         index=False,
-        header=header,
         float_format=CSV_DIGITS,
         lineterminator="\n",
         encoding="utf-8",

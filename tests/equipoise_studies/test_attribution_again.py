@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence, read
+from equipoise_compendium.claims import read
 from notebook_evidence import committed_evidence
 
 NQ, NQ_UTD, LARGE = "NQ, Qwen 1.5B", "NQ-UTD, Qwen 1.5B", "NQ, four large models"
@@ -25,24 +25,19 @@ SAMPLE = 500
 Question = tuple[str, str]  # benchmark and question
 SWAPS = ("Informed/CF-informed", "CF-informed/Informed")
 MODELS = ("Mistral", "Llama3", "GPT-4")
-
-
-@cache
-def committed() -> dict[str, dict[str, dict[str, Evidence]]]:
-    """Evidence of the committed report by claim, collection and part."""
-    return committed_evidence("thesis_ch5_attribution")
+COMMITTED = committed_evidence("thesis_ch5_attribution")
 
 
 def numbers_of(claim: str, collection: str = PUBLISHED, part: str = "") -> tuple[float, ...]:
     """Estimate and interval, without an interval the estimate alone."""
-    it = committed()[f"thesis/{claim}"][collection][part]
+    it = COMMITTED[f"thesis/{claim}"][collection][part]
     numbers = (it.estimate, it.low, it.high)
     return tuple(float(number) for number in numbers if number is not None)
 
 
 def estimates(claim: str) -> dict[str, float]:
     """Estimates that follow from published numbers, by part."""
-    parts = committed()[f"thesis/{claim}"][PUBLISHED]
+    parts = COMMITTED[f"thesis/{claim}"][PUBLISHED]
     return {name: float(it.estimate or 0) for name, it in parts.items()}
 
 
@@ -321,7 +316,7 @@ def test_biases_of_one_origin_one_retriever_and_one_setting() -> None:
         assert numbers_of("5.9-retrievers", part=part) == pytest.approx(again, abs=1e-4)
 
     other = {"Human": "LLM", "LLM": "Human"}
-    known = committed()["thesis/5.4-labelled-human"][PUBLISHED]
+    known = COMMITTED["thesis/5.4-labelled-human"][PUBLISHED]
     assert len(known) == 48
     for number in ("5.3", "5.5"):
         for (model, benchmark, author, score), (gap, error) in cells_of(
@@ -558,7 +553,7 @@ def test_judgements_of_experts() -> None:
     names = sorted(by_question)
     samples = sorted(share(rng.choice(names, len(names)).tolist()) for _ in range(1000))
     check("support-full", "ExpertQA", (share(names), samples[24], samples[974]), 0.5)
-    assert committed()["thesis/support-full"]["ExpertQA"][""].n == len(names)
+    assert COMMITTED["thesis/support-full"]["ExpertQA"][""].n == len(names)
 
     full = [claim for claim in citing if claim["support"] == "Complete"]
     others = [claim for claim in citing if claim["support"] != "Complete"]
@@ -632,7 +627,7 @@ def test_gpt_4o_minus_people(name: str, n: int) -> None:
     rng = np.random.default_rng(7)
     samples = sorted(rng.choice(gaps, len(gaps)).mean() for _ in range(1000))
     check(f"people-{name}", PEOPLE, (gaps.mean(), samples[24], samples[974]), 0.5)
-    assert committed()[f"thesis/people-{name}"][PEOPLE][""].n == len(gaps) == n
+    assert COMMITTED[f"thesis/people-{name}"][PEOPLE][""].n == len(gaps) == n
 
 
 def test_mistakes_of_gpt_4o_and_its_control() -> None:

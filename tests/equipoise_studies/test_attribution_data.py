@@ -26,36 +26,6 @@ PLAIN = prompts.LabelSet(notice="Authors are given.", groups={"Human": ("Human",
 
 # --- configs --------------------------------------------------------------------------------------
 
-PLACE = re.compile(
-    r"\bours\b|\bnot stated\b|\bTables? \d\.\d|\bFigures? \d\.\d|\b(sections? )?\d\.(\d|[A-J])\b"
-)
-
-
-def settings_without_place(node: yaml.Node | None, lines: list[str], ours: set[str]) -> list[str]:
-    """Settings whose line has no comment that names their place in the thesis, or says *ours*."""
-    if not isinstance(node, yaml.MappingNode):
-        return []
-    missing = []
-    for key, value in node.value:
-        if isinstance(value, yaml.MappingNode) and not value.flow_style:
-            missing += settings_without_place(value, lines, ours)
-            continue
-        line = lines[key.start_mark.line]
-        if key.value not in ours and not PLACE.search(line.partition("  #")[2]):
-            missing.append(line.strip())
-    return missing
-
-
-def test_every_setting_of_the_thesis_states_its_place_or_that_it_is_ours() -> None:
-    text = (FOLDER / "thesis.yaml").read_text(encoding="utf-8")
-    found = re.search(r"^# Ours throughout: (.*)$", text, re.MULTILINE)
-    assert found
-    ours = set(found[1].split(", "))
-    node = yaml.compose(text, yaml.SafeLoader)
-    assert settings_without_place(node, text.splitlines(), ours) == []
-    without = settings_without_place(node, text.replace("5.4", "?").splitlines(), ours)
-    assert any(line.startswith("writer:") for line in without)
-
 
 def plain(text: str) -> str:
     """A text by its letters and digits, which hyphens and ends of lines do not change."""

@@ -1,4 +1,4 @@
-"""The scripts of chapter 5: derived data again, and a small study recorded by a local server."""
+"""The recording script of chapter 5, and a small study recorded by a local server."""
 
 from __future__ import annotations
 
@@ -40,18 +40,6 @@ def script() -> ModuleType:
 
 
 # --- the committed files --------------------------------------------------------------------------
-
-
-@pytest.mark.upstream
-def test_derived_data_are_made_again_with_the_same_bytes(tmp_path: Path) -> None:
-    skip_without("nqoracle", "cocktail", "litm2026", "expertqa", "rag_crowd", "rag24_qrels")
-    folder = project.root() / "data" / "facts" / "attribution"
-    command = [sys.executable, str(folder / "make.py"), "--output", str(tmp_path)]
-    subprocess.run(command, check=True)
-    committed = [path for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]
-    assert {path.name for path in committed} == {path.name for path in tmp_path.iterdir()}
-    for path in committed:
-        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 @pytest.mark.upstream

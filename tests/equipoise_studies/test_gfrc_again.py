@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Callable
-from functools import cache
 from itertools import combinations, pairwise, product
 from statistics import mean
 from typing import Any
@@ -24,6 +23,7 @@ from equipoise_compendium import project
 from equipoise_compendium.claims import Criterion, stated
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.pilot import changes
+from notebook_evidence import committed_evidence
 
 MOVIES = read_attributes(project.data("attributes", "fairweb_movies.yaml"))
 RESEARCHERS = read_attributes(project.data("attributes", "fairweb_researchers.yaml"))
@@ -33,30 +33,17 @@ COPWA, ORG = "COPWA-CS-QD-MN-2", "ORG-CS-D-MN-1"
 R112, M002 = "R112 annotations", "M002 annotations"
 THREE_WORDS = "R112 annotations, three-word nugget"
 HARVEST = "Qwen2.5-Coder harvest"
-NOTEBOOKS = ("gfrc_time_travel_movies", "gfrc_protocol", "gfrc2_iclr_researchers")
+COMMITTED = {
+    **committed_evidence("gfrc_time_travel_movies"),
+    **committed_evidence("gfrc_protocol"),
+    **committed_evidence("gfrc2_iclr_researchers"),
+}
 
 Conversations = dict[str, list[plain_gfrc.Nugget]]
 
 
-@cache
-def committed() -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
-    """Evidence in the reports by claim, collection and part."""
-    evidence = {}
-    for notebook in NOTEBOOKS:
-        path = project.root() / "reports" / notebook / "manifest.json"
-        manifest = json.loads(path.read_text("utf-8"))
-        for record in manifest["artefacts"] + manifest["beyond"]:
-            paper = record["artefact"].partition("/")[0]
-            for claim in record["claims"]:
-                evidence[f"{paper}/{claim['name']}"] = {
-                    collection: {part["part"]: part for part in parts}
-                    for collection, parts in claim["evidence"].items()
-                }
-    return evidence
-
-
-def estimates(name: str, collection: str) -> dict[str, float]:
-    return {part: row["estimate"] for part, row in committed()[name][collection].items()}
+def estimates(name: str, collection: str) -> dict[str, Any]:
+    return {part: row.estimate for part, row in COMMITTED[name][collection].items()}
 
 
 def plain_conversations(name: str, sets: dict[str, AttributeSet]) -> Conversations:
@@ -316,9 +303,10 @@ def test_trials_that_end_differently() -> None:
     pairs = []
     for by_trial in ends.values():
         pairs.append([first != second for first, second in combinations(by_trial.values(), 2)])
-    row = committed()["gfrc/trials-alike-here"][HARVEST][""]
-    assert (row["estimate"], row["n"]) == (pytest.approx(share(pairs)), len(pairs))
-    assert [row["low"], row["high"]] == pytest.approx(percentiles(share, pairs), abs=0.015)
+    row = COMMITTED["gfrc/trials-alike-here"][HARVEST][""]
+    assert row.estimate == pytest.approx(share(pairs))
+    assert row.n == len(pairs)
+    assert [row.low, row.high] == pytest.approx(percentiles(share, pairs), abs=0.015)
 
 
 def test_topics_that_end_differently() -> None:
@@ -345,10 +333,11 @@ def test_topics_that_end_differently() -> None:
         ]
         return mean(two) - mean(of_pair[topic, topic] for topic in topics)
 
-    row = committed()["gfrc/topics-differ"][HARVEST][""]
-    assert (row["estimate"], row["n"]) == (pytest.approx(difference(list(ends))), len(ends))
+    row = COMMITTED["gfrc/topics-differ"][HARVEST][""]
+    assert row.estimate == pytest.approx(difference(list(ends)))
+    assert row.n == len(ends)
     found = percentiles(difference, list(ends), draws=400)
-    assert [row["low"], row["high"]] == pytest.approx(found, abs=0.012)
+    assert [row.low, row.high] == pytest.approx(found, abs=0.012)
 
 
 def test_conversations_that_repeat_an_address() -> None:
@@ -365,10 +354,10 @@ def test_conversations_that_repeat_an_address() -> None:
         text = re.sub(r"\[(https?://\S+?)\]\(\1\)", r"\1", text)
         urls = [url.rstrip(".,:;!?") for url in re.findall(r"https?://[^\s<>()\[\]\"']+", text)]
         repeats.setdefault(topic, []).append(len(set(urls)) < len(urls))
-    row = committed()["gfrc/urls-repeated-here"][HARVEST][""]
-    assert row["estimate"] == pytest.approx(share(list(repeats.values())))
+    row = COMMITTED["gfrc/urls-repeated-here"][HARVEST][""]
+    assert row.estimate == pytest.approx(share(list(repeats.values())))
     ends = percentiles(share, list(repeats.values()))
-    assert [row["low"], row["high"]] == pytest.approx(ends, abs=0.02)
+    assert [row.low, row.high] == pytest.approx(ends, abs=0.02)
 
 
 def test_unlisted_names_are_resampled_by_conversation() -> None:
@@ -378,9 +367,10 @@ def test_unlisted_names_are_resampled_by_conversation() -> None:
     def unlisted(conversations: list[tuple[int, int]]) -> float:
         return sum(pair[0] for pair in conversations) / sum(pair[1] for pair in conversations)
 
-    row = committed()["gfrc/names-unlisted-here"][HARVEST][""]
-    assert (row["estimate"], row["n"]) == (pytest.approx(unlisted(counts)), 8)
-    assert [row["low"], row["high"]] == pytest.approx(percentiles(unlisted, counts), abs=0.02)
+    row = COMMITTED["gfrc/names-unlisted-here"][HARVEST][""]
+    assert row.estimate == pytest.approx(unlisted(counts))
+    assert row.n == 8
+    assert [row.low, row.high] == pytest.approx(percentiles(unlisted, counts), abs=0.02)
 
 
 def test_a_list_confirms_the_names_of_its_own_topic() -> None:
@@ -399,6 +389,7 @@ def test_a_list_confirms_the_names_of_its_own_topic() -> None:
         unlisted = sum(pair[0] for pair in conversations)
         return 1 - unlisted / sum(pair[1] for pair in conversations)
 
-    row = committed()["gfrc/own-list"][HARVEST][""]
-    assert (row["estimate"], row["n"]) == (pytest.approx(listed(counts)), 8)
-    assert [row["low"], row["high"]] == pytest.approx(percentiles(listed, counts), abs=0.02)
+    row = COMMITTED["gfrc/own-list"][HARVEST][""]
+    assert row.estimate == pytest.approx(listed(counts))
+    assert row.n == 8
+    assert [row.low, row.high] == pytest.approx(percentiles(listed, counts), abs=0.02)

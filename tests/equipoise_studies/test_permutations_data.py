@@ -15,7 +15,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from equipoise.permutations.structures import class_structures
-from equipoise_compendium import project
+from equipoise_compendium import facts, project
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.permutations import data
 from upstream import skip_without
@@ -54,7 +54,7 @@ def test_the_classifier_reads_the_terms_that_people_added() -> None:
 
 
 def test_the_classifier_agrees_with_people_more_than_the_rule_did() -> None:
-    agreement = data.read_class_agreement()
+    agreement = facts.read("permutations", "class_agreement.csv", {"utterances": int})
     assert agreement["utterances"].sum() == 174  # all but the first of 20 conversations
     kappa = cohen_kappa_score(
         agreement["class"], agreement["proposed class"], sample_weight=agreement["utterances"]
@@ -114,21 +114,6 @@ def test_table_1_differs_from_the_published_counts_only_where_that_is_explained(
     path = project.data("published", "permutations", "explanations.csv")
     explained = pd.read_csv(path, dtype=str).query("artefact == 'permutations/table-1'")
     assert set(counts.index[differs]) == set(explained["row"])
-
-
-@pytest.mark.upstream
-def test_the_derived_data_are_made_again_with_the_same_bytes(tmp_path: Path) -> None:
-    skip_without(
-        "cast19", "cast_answerability", "cast_rewrites", "castsnippets", "case_saac",
-        "cqr_runs", "decaf", "mele_classes",
-    )  # fmt: skip
-    subprocess.run([sys.executable, MAKE, "--output", tmp_path], check=True)
-    committed = sorted(
-        path for path in MAKE.parent.iterdir() if path.suffix in (".csv", ".parquet")
-    )
-    assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in committed]
-    for path in committed:
-        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 # --- the recording script -------------------------------------------------------------------------

@@ -16,22 +16,17 @@ from scipy import stats
 
 from equipoise_compendium import project
 from equipoise_compendium.provenance import VARIANT_VARIABLE
-from notebook_evidence import ByPart, alike, committed_evidence, evidence_of
+from notebook_evidence import alike, committed_evidence, evidence_of
 
 FACTS = project.root() / "data" / "facts" / "query_by_example"
 RECORDED = project.root() / "data" / "outputs" / "query_by_example_links" / "scores.csv.gz"
 PUBLISHED = project.root() / "data" / "published" / "thesis"
 HERE = "CISI and CACM"
 RESAMPLES = 1000
+COMMITTED = committed_evidence("thesis_ch2_query_by_example")
 
 Facet = tuple[str, str]
 ByFacet = dict[Facet, float]
-
-
-@pytest.fixture(scope="module")
-def evidence() -> dict[str, ByPart]:
-    """The evidence of the notebook."""
-    return committed_evidence("thesis_ch2_query_by_example")
 
 
 class Again:
@@ -162,10 +157,8 @@ def lexical(again: Again) -> dict[str, ByFacet]:
     return {name: again.of([name]) for name in names}
 
 
-def test_the_best_lexical_ranker(
-    evidence: dict[str, ByPart], again: Again, lexical: dict[str, ByFacet]
-) -> None:
-    parts = evidence["thesis/2.2-stm2-best"][HERE]
+def test_the_best_lexical_ranker(again: Again, lexical: dict[str, ByFacet]) -> None:
+    parts = COMMITTED["thesis/2.2-stm2-best"][HERE]
     assert set(parts) == set(lexical) - {"BM25 STM2"}
     for name, part in parts.items():
 
@@ -176,9 +169,7 @@ def test_the_best_lexical_ranker(
         alike(part, lead(again.grade), resampled(again.grade, lead))
 
 
-def test_bm25_above_the_language_model(
-    evidence: dict[str, ByPart], again: Again, lexical: dict[str, ByFacet]
-) -> None:
+def test_bm25_above_the_language_model(again: Again, lexical: dict[str, ByFacet]) -> None:
     def lead(facets: Iterable[Facet]) -> float:
         drawn = list(facets)
         leads = [
@@ -188,7 +179,7 @@ def test_bm25_above_the_language_model(
         ]
         return sum(leads) / 5
 
-    part = evidence["thesis/2.2-bm25-above"][HERE][""]
+    part = COMMITTED["thesis/2.2-bm25-above"][HERE][""]
     alike(part, lead(again.grade), resampled(again.grade, lead))
 
 
@@ -196,9 +187,7 @@ def test_bm25_above_the_language_model(
     ("claim", "better", "worse"),
     [("2.2-bm25-above", "fghij", "abcde"), ("2.2-control-stems", "h", "f")],
 )
-def test_marks_bound_standard_errors(
-    evidence: dict[str, ByPart], claim: str, better: str, worse: str
-) -> None:
+def test_marks_bound_standard_errors(claim: str, better: str, worse: str) -> None:
     """Every mark: p below 0.05 after Bonferroni's correction for 45 pairs, 1,000 queries."""
     cells: dict[str, dict[str, list[str]]] = {}
     for name in ("table-2.2", "table-2.2-marks"):
@@ -216,28 +205,24 @@ def test_marks_bound_standard_errors(
             assert second <= marks[2]
     estimate = sum(differences) / len(differences)
     half = 1.959964 * estimate / stats.t.isf(0.05 / 90, 999)
-    part = evidence[f"thesis/{claim}"]["published marks, Table 2.2"][""]
+    part = COMMITTED[f"thesis/{claim}"]["published marks, Table 2.2"][""]
     assert (part.estimate, part.low, part.high) == pytest.approx(
         (estimate, estimate - half, estimate + half)
     )
 
 
-def test_word_pieces(
-    evidence: dict[str, ByPart], again: Again, lexical: dict[str, ByFacet]
-) -> None:
+def test_word_pieces(again: Again, lexical: dict[str, ByFacet]) -> None:
     def lead(facets: Iterable[Facet]) -> float:
         drawn = list(facets)
         pieces = [mean(lexical[name], drawn) for name in lexical if "Token" in name]
         words = [mean(lexical[name], drawn) for name in lexical if "Token" not in name]
         return sum(pieces) / 4 - sum(words) / 6
 
-    part = evidence["thesis/2.2-two-points"][HERE][""]
+    part = COMMITTED["thesis/2.2-two-points"][HERE][""]
     alike(part, lead(again.grade), resampled(again.grade, lead))
 
 
-def test_the_cross_encoder_and_its_control(
-    evidence: dict[str, ByPart], again: Again, lexical: dict[str, ByFacet]
-) -> None:
+def test_the_cross_encoder_and_its_control(again: Again, lexical: dict[str, ByFacet]) -> None:
     cross_encoder = again.of(again.seeds("cross_tiny"))
     compared = {
         "TILDE": (again.of(again.seeds("tilde_tiny")), "2.1-cross-encoder"),
@@ -251,7 +236,7 @@ def test_the_cross_encoder_and_its_control(
             return mean(cross_encoder, drawn) - mean(other, drawn)
 
         ends = resampled(again.grade, lead)
-        alike(evidence[f"thesis/{claim}"][HERE][part], lead(again.grade), ends)
+        alike(COMMITTED[f"thesis/{claim}"][HERE][part], lead(again.grade), ends)
 
 
 def standardised(scores: dict[str, float]) -> dict[str, float]:
@@ -263,9 +248,7 @@ def standardised(scores: dict[str, float]) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("design", "ranker"), [("TILDE", "tilde_minilm"), ("TILDEv2", "tildev2_minilm")]
 )
-def test_mixing_by_one_weight(
-    evidence: dict[str, ByPart], again: Again, design: str, ranker: str
-) -> None:
+def test_mixing_by_one_weight(again: Again, design: str, ranker: str) -> None:
     bm25 = {facet: standardised(scores) for facet, scores in again.scores("BM25 STM2").items()}
     curve: list[ByFacet] = [defaultdict(float) for _ in range(11)]
     columns = again.seeds(ranker)
@@ -293,7 +276,7 @@ def test_mixing_by_one_weight(
                 tuned += sum(curve[sums.index(max(sums))][facet] for facet in test)
         return tuned / len(drawn) - max(mean(curve[0], drawn), mean(curve[10], drawn))
 
-    part = evidence["thesis/2.3-together"][HERE][design]
+    part = COMMITTED["thesis/2.3-together"][HERE][design]
     alike(part, gain(again.grade), resampled(again.grade, gain))
 
 

@@ -17,8 +17,9 @@ from equipoise_studies.query_by_example import claims, systems
 from equipoise_studies.query_by_example.data import BM25_ROW, PAIR
 from equipoise_studies.query_by_example.systems import Candidates
 from equipoise_studies.query_by_example.tables import published_numbers
-from notebook_evidence import ByPart, committed_evidence, result_of
+from notebook_evidence import committed_evidence, result_of
 
+COMMITTED = committed_evidence("thesis_ch2_query_by_example")
 PUBLISHED = {number: printed_table(f"thesis/table-2.{number}") for number in (1, 2, 3, 4)}
 FACETS = [
     (f"p{paper}", task) for paper in range(7) for task in ("background", "method")[: 1 + paper % 2]
@@ -162,13 +163,7 @@ def cells_of(table: str, *rows: str) -> Iterator[list[str]]:
         yield by_row[row]
 
 
-@pytest.fixture(scope="module")
-def evidence() -> dict[str, ByPart]:
-    """The evidence of the notebook."""
-    return committed_evidence("thesis_ch2_query_by_example")
-
-
-def test_claims_on_published_cells_by_plain_differences(evidence: dict[str, ByPart]) -> None:
+def test_claims_on_published_cells_by_plain_differences() -> None:
     def row(table: str, letter: str) -> list[float]:
         [cells] = cells_of(table, letter)
         return [float(cell.rstrip("%")) / (100 if "%" in cell else 1) for cell in cells]
@@ -198,13 +193,13 @@ def test_claims_on_published_cells_by_plain_differences(evidence: dict[str, ByPa
     bm25 = [min(pair) for pair in ahead]
     expected["2.1-printed-most-tasks"] = [min(bm25[i : i + 2]) for i in range(0, 8, 2)]
     for claim, differences in expected.items():
-        parts = evidence[f"thesis/{claim}"]["published numbers"].values()
+        parts = COMMITTED[f"thesis/{claim}"]["published numbers"].values()
         assert [part.estimate for part in parts] == pytest.approx(differences), claim
     # The sentence that has no hedge is not true of each cell.
     assert sum(difference <= 0 for difference in expected["2.1-printed-v2-above"]) == 1
 
 
-def test_marks_of_mixtures_by_hand(evidence: dict[str, ByPart]) -> None:
+def test_marks_of_mixtures_by_hand() -> None:
     shares, agreement = [], []
     exceptions = {("e", "Co-view nDCG"), ("e", "Cite MAP"), ("e", "Cite nDCG")}
     for row, rankers in (("d", "ab"), ("e", "ac")):
@@ -213,6 +208,6 @@ def test_marks_of_mixtures_by_hand(evidence: dict[str, ByPart]) -> None:
             shares.append(sum(ranker in letters for ranker in rankers) / 2)
             agreement.append(float((shares[-1] < 1) == ((row, cell) in exceptions)))
     for claim, values in (("2.3-significant", shares), ("2.3-exceptions", agreement)):
-        parts = evidence[f"thesis/{claim}"]["published marks, Table 2.3"].values()
+        parts = COMMITTED[f"thesis/{claim}"]["published marks, Table 2.3"].values()
         assert [part.estimate for part in parts] == values
     assert shares.count(1.0) == 13

@@ -26,8 +26,9 @@ from equipoise_studies.ranking_bias.data import (
     read_collection,
     read_runs,
 )
-from notebook_evidence import ByPart, committed_evidence, result_of
+from notebook_evidence import committed_evidence, result_of
 
+COMMITTED = committed_evidence("thesis_ch4_ranking_bias")
 CUTOFF = 10
 CUTOFFS = [1, 2, 3, 5, 10, 15, 20]
 NAMES = {
@@ -237,12 +238,7 @@ OTHERS = ("all-MiniLM", "SPLADE-tiny", "cross-encoder")
 
 def on_nq(claim: str) -> dict[str, Evidence]:
     """Committed evidence of NQ on a claim, by part."""
-    return committed()[f"thesis/{claim}"]["NQ"]
-
-
-@cache
-def committed() -> dict[str, ByPart]:
-    return committed_evidence("thesis_ch4_ranking_bias")
+    return COMMITTED[f"thesis/{claim}"]["NQ"]
 
 
 def plain_t_interval(run: str, measure: str) -> tuple[float, float, float]:
@@ -355,7 +351,7 @@ def test_the_claims_of_published_cells_again() -> None:
             if row["method"] != "BM25":
                 expected["4.1-fairer-marks"][f"{part}, {name}"] = float("‡" in row[name])
     for claim, parts in expected.items():
-        reported = committed()[f"thesis/{claim}"]["published numbers"]
+        reported = COMMITTED[f"thesis/{claim}"]["published numbers"]
         assert {part: each.estimate for part, each in reported.items()} == pytest.approx(parts)
     assert sum(expected["4.1-fairer-marks"].values()) == 39
 
@@ -369,7 +365,7 @@ def test_values_of_another_laboratory_have_no_interval() -> None:
     for row in printed_table("thesis/another-laboratory").to_dict("records"):
         name = f"{row['ranker']} on {row['queries']}, NFaiRR"
         expected[name] = float(row["NFaiRR"]) - bm25[row["queries"]]
-    reported = committed()["thesis/4.1-fairer"]["values of another laboratory"]
+    reported = COMMITTED["thesis/4.1-fairer"]["values of another laboratory"]
     assert {name: it.estimate for name, it in reported.items()} == pytest.approx(expected)
     assert {(it.low, it.n, it.reason) for it in reported.values()} == {
         (None, None, "no interval is published")
@@ -382,7 +378,7 @@ def test_the_numbers_of_queries_again() -> None:
         row["queries"]: int(row["number"])
         for row in printed_table("thesis/query-sets").to_dict("records")
     }
-    reported = committed()["thesis/4.1-query-count"]["public query files"]
+    reported = COMMITTED["thesis/4.1-query-count"]["public query files"]
     assert {label: each.estimate for label, each in reported.items()} == {
         "QS1": kinds.count("non-gendered") - stated_numbers["QS1"],
         "QS2": kinds.count("bias-sensitive") - stated_numbers["QS2"],

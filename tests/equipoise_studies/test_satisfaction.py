@@ -103,8 +103,8 @@ def test_curve_is_the_mean_over_every_draw(ratio: float, satisfied: int, added: 
 def test_interval_is_of_the_quantiles_of_the_draws() -> None:
     correct, size = [6, 1, 3], [9, 1, 8]
     draws = np.array(drawn_one_by_one(correct, size, 9, 4))
-    low, high = np.quantile(draws, [0.1, 0.9], axis=0, method="inverted_cdf")
-    curve = robustness_curve(correct, size, [5 / 14], level=0.8)[0]
+    low, high = np.quantile(draws, [0.025, 0.975], axis=0, method="inverted_cdf")
+    curve = robustness_curve(correct, size, [5 / 14])[0]
     assert curve[:, 1] == pytest.approx(low)
     assert curve[:, 2] == pytest.approx(high)
 

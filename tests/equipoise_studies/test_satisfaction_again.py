@@ -13,18 +13,13 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import project
-from notebook_evidence import ByPart, alike, committed_evidence
+from notebook_evidence import alike, committed_evidence
 
 DATA = project.root() / "data"
 RECORDED = DATA / "outputs" / "satisfaction"
 COLLECTIONS = ("MultiWOZ", "SGD")
 RESAMPLES = 1000
-
-
-@pytest.fixture(scope="module")
-def notebook() -> dict[str, ByPart]:
-    """The evidence of the notebook by claim, collection and part."""
-    return committed_evidence("thesis_ch3_satisfaction")
+COMMITTED = committed_evidence("thesis_ch3_satisfaction")
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -74,7 +69,7 @@ def newcombe(count: float, n: float, other_count: float, other_n: float) -> tupl
 
 
 @pytest.mark.parametrize("name", COLLECTIONS)
-def test_most_labels_are_of_satisfied_users(notebook: dict[str, ByPart], name: str) -> None:
+def test_most_labels_are_of_satisfied_users(name: str) -> None:
     labels: dict[str, list[bool]] = defaultdict(list)
     for row in rated():
         if row["collection"] == name:
@@ -84,7 +79,7 @@ def test_most_labels_are_of_satisfied_users(notebook: dict[str, ByPart], name: s
     def share(drawn: Sequence[list[bool]]) -> float:
         return sum(map(sum, drawn)) / sum(map(len, drawn))
 
-    evidence = notebook["thesis/3.1-skewed"]
+    evidence = COMMITTED["thesis/3.1-skewed"]
     ends = ends_of(lambda rng: share(rng.choices(dialogues, k=len(dialogues))))
     alike(evidence["public ratings"][name], share(dialogues), ends)
 
@@ -98,7 +93,7 @@ def binomial(rng: random.Random, n: int, share: float) -> int:
     return sum(rng.random() < share for _ in range(n))
 
 
-def test_more_dissatisfying_utterances_are_confirmed(notebook: dict[str, ByPart]) -> None:
+def test_more_dissatisfying_utterances_are_confirmed() -> None:
     sizes = {row["label"]: row for row in printed("3.2")}
     turned = {row["label"]: row for row in printed("3.5")}
     for name in COLLECTIONS:
@@ -109,7 +104,7 @@ def test_more_dissatisfying_utterances_are_confirmed(notebook: dict[str, ByPart]
         ):
             counts += [int(turned[other][f"{name} CF"]), int(sizes[own][f"{name} Test"])]
         gap = counts[0] / counts[1] - counts[2] / counts[3]
-        part = notebook["thesis/3.4-dissatisfying"]["counts of Table 3.5"][name]
+        part = COMMITTED["thesis/3.4-dissatisfying"]["counts of Table 3.5"][name]
         alike(part, gap, newcombe(*counts))
 
 
@@ -200,7 +195,7 @@ def sensitivity_at_a_tenth(main: Counts, cf: Counts) -> float:
     return (main[2] + cf[2] / cf[3] * added) / (main[3] + added)
 
 
-def test_models_on_main_and_cf(notebook: dict[str, ByPart], behind: dict[Key, Counts]) -> None:
+def test_models_on_main_and_cf(behind: dict[Key, Counts]) -> None:
     """Claims on each model, which is the mean of its setups."""
 
     def numbers(sets: dict[Key, Counts]) -> dict[tuple[str, str], float]:
@@ -230,10 +225,10 @@ def test_models_on_main_and_cf(notebook: dict[str, ByPart], behind: dict[Key, Co
     for (claim, part), estimate in numbers(behind).items():
         values = sorted(draw[claim, part] for draw in draws)
         ends = values[round(0.025 * RESAMPLES)], values[round(0.975 * RESAMPLES)]
-        alike(notebook[f"thesis/{claim}"]["counts of Table 3.6"][part], estimate, ends)
+        alike(COMMITTED[f"thesis/{claim}"]["counts of Table 3.6"][part], estimate, ends)
 
 
-def test_jaccard_index_of_zephyr(notebook: dict[str, ByPart], behind: dict[Key, Counts]) -> None:
+def test_jaccard_index_of_zephyr(behind: dict[Key, Counts]) -> None:
     """An index is a share of the contexts that are correct in Main or CF."""
     published = {row["model"]: row for row in printed("3.7")}
     for name in COLLECTIONS:
@@ -245,7 +240,7 @@ def test_jaccard_index_of_zephyr(notebook: dict[str, ByPart], behind: dict[Key, 
             shares.append((float(published[model][name]), fewest))
         variance = sum(share * (1 - share) / n for share, n in shares)
         gap, reach = shares[0][0] - shares[1][0], 1.96 * math.sqrt(variance)
-        part = notebook["thesis/3.7-zephyr"]["indices of Table 3.7"][
+        part = COMMITTED["thesis/3.7-zephyr"]["indices of Table 3.7"][
             f"{name}, Zephyr and MistralIF"
         ]
         alike(part, gap, (gap - reach, gap + reach))
@@ -254,7 +249,7 @@ def test_jaccard_index_of_zephyr(notebook: dict[str, ByPart], behind: dict[Key, 
 # --- the replica ----------------------------------------------------------------------------------
 
 
-def test_fine_tuned_estimators_drop(notebook: dict[str, ByPart]) -> None:
+def test_fine_tuned_estimators_drop() -> None:
     ratings = {}
     for row in rated():
         sample = f"{row['dialogue']}:{row['line']}"
@@ -328,4 +323,4 @@ def test_fine_tuned_estimators_drop(notebook: dict[str, ByPart]) -> None:
     for part, (estimate, _, _) in kept_by_part().items():
         low = sorted(draw[part][1] for draw in draws)[10]
         high = sorted(draw[part][2] for draw in draws)[389]
-        alike(notebook["thesis/3.4-drop"]["swapped responses"][part], estimate, (low, high))
+        alike(COMMITTED["thesis/3.4-drop"]["swapped responses"][part], estimate, (low, high))

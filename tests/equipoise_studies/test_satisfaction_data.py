@@ -77,19 +77,6 @@ def test_setups_are_named_as_in_table_3_6() -> None:
     assert thesis.world == "CF"
 
 
-def test_every_setting_of_the_thesis_has_its_place_or_is_ours() -> None:
-    text = (CONFIGS / "thesis.yaml").read_text()
-    ours = text.partition("Ours throughout: ")[2].partition("\n")[0].split(", ")
-    missing = []
-    for line in text.splitlines():
-        setting, _, comment = line.partition("#")
-        name, colon, value = setting.strip().partition(":")
-        is_setting = colon and value.strip() and name not in ours
-        if is_setting and not any(word in comment for word in ("3.", "ection", "footnote", "ours")):
-            missing.append(line)
-    assert missing == []
-
-
 # --- labels and samples ---------------------------------------------------------------------------
 
 

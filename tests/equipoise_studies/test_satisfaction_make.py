@@ -1,8 +1,6 @@
-"""The script that makes the derived data of chapter 3, and the bytes that it makes."""
+"""The script that makes the derived data of chapter 3."""
 
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,6 @@ import pandas as pd
 import pytest
 
 from equipoise_compendium import project
-from upstream import skip_without
 
 SCRIPT = project.root() / "data" / "facts" / "satisfaction" / "make.py"
 GOOD = "\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tWhere to?\t\t\nUSER\tOVERALL\t\t3,3\n"
@@ -120,15 +117,3 @@ def test_donors_are_of_the_same_service_and_the_opposite_label(make: dict[str, A
     assert (own["service"].to_numpy() == donors["service"].to_numpy()).all()
     assert (own["dialogue"].to_numpy() != donors["dialogue"].to_numpy()).all()
     assert pairs["similarity"].between(0, 1 + 1e-9).all()
-
-
-@pytest.mark.upstream
-def test_derived_data_have_the_committed_bytes(tmp_path: Path) -> None:
-    skip_without("uss", "asap", "use_relabel")
-    subprocess.run([sys.executable, SCRIPT, "--output", tmp_path], check=True)
-    committed = {
-        path.name for path in SCRIPT.parent.iterdir() if path.suffix in (".csv", ".parquet")
-    }
-    assert {path.name for path in tmp_path.iterdir()} == committed
-    for name in committed:
-        assert (tmp_path / name).read_bytes() == (SCRIPT.parent / name).read_bytes(), name

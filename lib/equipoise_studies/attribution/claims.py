@@ -22,7 +22,6 @@ from equipoise.statistics import resampled
 from equipoise.statistics.intervals import bootstrap_intervals
 from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
-from equipoise_compendium.words import number
 from equipoise_studies.attribution.data import EXPERIMENTS, Study, in_experiment
 from equipoise_studies.attribution.published import (
     DIFFERENCES,
@@ -152,14 +151,6 @@ def scored_as_stated(
     has_wrong_citation = scored["cited"] > scored["cited_relevant"]
     agrees &= has_wrong_citation == scored.index.isin(cites_wrongly)
     return parts(agrees.astype(float))
-
-
-def as_words(evidence: Evidence) -> str:
-    """Write an estimate in points with its interval, or why there is none."""
-    estimate, low, high = evidence.estimate, evidence.low, evidence.high
-    if estimate is None or low is None or high is None:
-        return evidence.reason
-    return f"{number(estimate, 1)} [{number(low, 1)}, {number(high, 1)}]"
 
 
 # --- intervals over questions ---------------------------------------------------------------------

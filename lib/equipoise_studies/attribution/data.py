@@ -36,7 +36,7 @@ class Benchmark(Settings):
     about: str
     stands_for: Literal["NQ", "MS MARCO"]
     retrievers: tuple[str, ...] = ()
-    files: dict[str, ConfigPath] = Field({})
+    files: dict[str, ConfigPath] = Field(default={})
     form: Literal["questions", "dpr", "ms-marco-qa"] = "questions"
     longest: PositiveInt = 100
     source: str = ""

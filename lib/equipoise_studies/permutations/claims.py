@@ -14,7 +14,6 @@ from equipoise.permutations.scores import ORIGINAL
 from equipoise.permutations.variance import honest_difference, tiers
 from equipoise.statistics import resampled
 from equipoise_compendium.claims import Evidence, minus_chance
-from equipoise_compendium.words import number
 
 _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999
@@ -67,15 +66,6 @@ def by_system(values: pd.DataFrame, published: pd.Series | None = None) -> dict[
     for system in values.columns:
         evidence[system] = over_conversations(values[system], published=known.get(system))
     return evidence
-
-
-def text(evidence: Evidence, decimals: int = 3) -> str:
-    """Write an estimate with its interval."""
-    estimate, low, high = evidence.estimate, evidence.low, evidence.high
-    if estimate is None or low is None or high is None:
-        raise ValueError(f"evidence without an interval: {evidence}")
-    ends = f"[{number(low, decimals)}, {number(high, decimals)}]"
-    return f"{number(estimate, decimals)} {ends}"
 
 
 def percent(evidence: Evidence) -> str:

@@ -23,8 +23,8 @@ def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     Columns query, topic, turn, class, terms and stop words (bags); for 2019 also anaphoric and
     phrase (the bag of what a later pronoun refers to).
     """
-    table = facts.read("permutations", "utterances.csv" if year == 2019 else "utterances_2020.csv")
-    table = table.astype({"turn": int})
+    name = "utterances.csv" if year == 2019 else "utterances_2020.csv"
+    table = facts.read("permutations", name, {"turn": int})
     if "anaphoric" in table:
         table["anaphoric"] = table["anaphoric"] == "1"
     return table
@@ -41,14 +41,6 @@ def read_collection(year: Literal[2019, 2020] = 2019, *, stop_words: bool = Fals
 def with_stop_words(table: pd.DataFrame) -> pd.DataFrame:
     """Add the stop words of each text to its terms."""
     return table.assign(terms=table["terms"] + " " + table["stop words"])
-
-
-def read_class_agreement() -> pd.DataFrame:
-    """Read how many turns of CAsT 2019 people and the classifier give each pair of classes.
-
-    Columns class, proposed class, utterances.
-    """
-    return facts.read("permutations", "class_agreement.csv", {"utterances": int})
 
 
 def read_qrels(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:

@@ -358,7 +358,7 @@ def _without(scores_by_topic: Mapping[str, Floats], system: int) -> dict[str, Fl
     return {topic: np.delete(scores, system, axis=1) for topic, scores in scores_by_topic.items()}
 
 
-def widening(scores_by_topic: Mapping[str, Floats], level: float = LEVEL) -> float:
+def widening(scores_by_topic: Mapping[str, Floats]) -> float:
     """Find how much wider a band of pooled changes must be, at either end.
 
     Conformalised quantile regression (Romano, Patterson and Candes, 2019): each known system is
@@ -379,7 +379,7 @@ def widening(scores_by_topic: Mapping[str, Floats], level: float = LEVEL) -> flo
     ascending = np.argsort(distance, kind="stable")
     share_within = np.cumsum(np.concatenate(weights)[ascending]) / cases
     # A further case is as likely to lie in each gap between the known ones, hence one more.
-    share = min(1.0, level * (1 + 1 / cases))
+    share = min(1.0, LEVEL * (1 + 1 / cases))
     place = int(np.searchsorted(share_within, share - _ROUNDING))
     return float(distance[ascending[min(place, len(distance) - 1)]])
 

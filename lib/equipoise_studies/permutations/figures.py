@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -116,22 +115,32 @@ def spread_of_conversations(spread: pd.DataFrame, systems: int, measure: str = "
     return figure
 
 
-def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) -> None:
-    """Draw on what percentage of the permutations the row's system beats the column's.
+def preference_panels(
+    table: pd.DataFrame, runs: Sequence[str], count: int, rng: np.random.Generator
+) -> Figure:
+    """Draw Figure 2 for some conversations, drawn at random, four in a row.
 
-    One panel per conversation; blue where it wins more than half, red where less. Each pair is
-    drawn once: the remainder to 100 are the column's permutations and the ties.
+    A cell is the percentage of the permutations on which the row's system beats the column's; blue
+    where it wins more than half, red where less. Each pair is drawn once: the remainder to 100 are
+    the column's permutations and the ties.
 
     ``table``: of `preference`. ``runs``: systems, in the order of the rows and columns.
     """
+    topics = table["topic"].unique()
+    drawn = rng.choice(len(topics), min(count, len(topics)), replace=False)
+    topics_shown = topics[np.sort(drawn)]
+    n_rows = math.ceil(len(topics_shown) / 4)
+    figure, axes = plt.subplots(n_rows, 4, figsize=(13, 2.7 * n_rows + 1.2), squeeze=False)
+    panels = axes.ravel()
+    for ax in panels[len(topics_shown) :]:
+        ax.set_axis_off()
     names = list(map(literal, runs))
     style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
-    for ax, (topic, topic_rows) in zip(axes, table.groupby("topic", sort=False), strict=True):
-        wins = topic_rows.pivot_table(index="a", columns="b", values="wins")
+    for ax, topic in zip(panels, topics_shown, strict=False):
+        wins = table[table["topic"] == topic].pivot_table(index="a", columns="b", values="wins")
         percentages = wins.reindex(index=runs, columns=runs).to_numpy(dtype=np.float64) * 100
         percentages[np.triu_indices(len(runs))] = np.nan
-        shown = np.ma.masked_invalid(percentages[:, :-1])
-        ax.imshow(shown, aspect="auto", **_PREFERENCE)
+        ax.imshow(np.ma.masked_invalid(percentages[:, :-1]), aspect="auto", **_PREFERENCE)
         for row, column in np.argwhere(np.isfinite(percentages)):
             percentage = percentages[row, column]
             # The ends of the scale are too dark for black letters.
@@ -142,22 +151,6 @@ def preferences(axes: Sequence[Axes], table: pd.DataFrame, runs: Sequence[str]) 
         ax.set_yticks(range(1, len(runs)), names[1:], fontsize=8.5)
         ax.set_ylim(len(runs) - 0.5, 0.5)
         ax.grid(visible=False)
-
-
-def preference_panels(
-    table: pd.DataFrame, runs: Sequence[str], count: int, rng: np.random.Generator
-) -> Figure:
-    """Draw Figure 2 for some conversations, drawn at random, four in a row."""
-    topics = table["topic"].unique()
-    drawn = rng.choice(len(topics), min(count, len(topics)), replace=False)
-    topics_shown = topics[np.sort(drawn)]
-    n_rows = math.ceil(len(topics_shown) / 4)
-    figure, axes = plt.subplots(n_rows, 4, figsize=(13, 2.7 * n_rows + 1.2), squeeze=False)
-    panels = axes.ravel()
-    for ax in panels[len(topics_shown) :]:
-        ax.set_axis_off()
-    rows_shown = table[table["topic"].isin(topics_shown)]
-    preferences(list(panels[: len(topics_shown)]), rows_shown, runs)
     figure.colorbar(
         ScalarMappable(**_PREFERENCE),
         ax=axes,

@@ -222,10 +222,8 @@ def _counts(lines: list[str], entries: list[tuple[re.Pattern[str], str]]) -> dic
 # --- topic set size -------------------------------------------------------------------------------
 
 
-def power_of_anova(
-    topics: float, systems: int, variance: float, difference: float, level: float = 0.95
-) -> float:
-    r"""Compute the power of a one-way analysis of variance to distinguish systems.
+def power_of_anova(topics: float, systems: int, variance: float, difference: float) -> float:
+    r"""Compute the power of a one-way analysis of variance at 5% to distinguish systems.
 
     .. math::
         P(F' > F_{\alpha}(m - 1, m (n - 1))), \quad F' \sim F(m - 1, m (n - 1), \lambda), \quad
@@ -239,7 +237,7 @@ def power_of_anova(
     """
     freedom = (systems - 1, systems * (topics - 1))
     noncentrality = topics * difference**2 / (2 * variance)
-    return float(stats.ncf.sf(stats.f.isf(1 - level, *freedom), *freedom, noncentrality))
+    return float(stats.ncf.sf(stats.f.isf(0.05, *freedom), *freedom, noncentrality))
 
 
 def topics_needed(systems: int, variance: float, difference: float, power: float = 0.8) -> int:
@@ -257,12 +255,12 @@ def topics_needed(systems: int, variance: float, difference: float, power: float
 
 
 def topic_set_size(
-    values: NDArray[np.float64], difference: float, systems: int, power: float = 0.8
+    values: NDArray[np.float64], difference: float, systems: int
 ) -> dict[str, float]:
-    """Compute the topics needed, from the variance within systems over topics in a pilot.
+    """Compute the topics needed for a power of 0.8, from the variance of a pilot's topics.
 
-    ``values`` are scores, shape (topics, runs). The interval of the variance is by bootstrap over
-    topics; ``needed_low`` and ``needed_high`` are for its ends.
+    ``values`` are scores, shape (topics, runs). Their variance is that within systems over topics.
+    Its interval is by bootstrap over topics; ``needed_low`` and ``needed_high`` are for its ends.
     """
 
     def variance_within(drawn: Integers) -> float:
@@ -271,7 +269,7 @@ def topic_set_size(
     rng = np.random.default_rng(0)
     variance, low, high = resampled(variance_within, len(values), rng, resamples=1999)
     row: dict[str, float] = {"variance": variance, "low": low, "high": high}
-    row |= {"difference": difference, "power": power}
+    row |= {"difference": difference, "power": 0.8}
     for name, size in {"needed": variance, "needed_low": low, "needed_high": high}.items():
-        row[name] = topics_needed(systems, size, difference, power)
+        row[name] = topics_needed(systems, size, difference)
     return row | {"power_now": power_of_anova(len(values), systems, variance, difference)}

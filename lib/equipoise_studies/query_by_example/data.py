@@ -258,7 +258,7 @@ def read_derived(study: Study) -> DerivedData:
 
 
 def read_output(study: Study, name: str) -> Path:
-    """Return a file of cached model outputs, and note that it is used."""
+    """Return a file of cached model outputs."""
     return _file(study.outputs / name, "data/outputs/query_by_example/record.py")
 
 

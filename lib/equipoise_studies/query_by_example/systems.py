@@ -231,14 +231,6 @@ def z_scale(scores: ArrayLike, queries: ArrayLike) -> Floats:
     return scaled.where(deviation > 0, 0.0).to_numpy()
 
 
-def interpolate(bm25: Floats, contextualised: Floats, alpha: float) -> Floats:
-    r"""Mix two standardised scores; alpha is the weight of BM25 (thesis Eq. 2.5).
-
-    .. math:: s(q, d) = \alpha \, s_{BM25}(q, d) + (1 - \alpha) \, s_{contextualised}(q, d)
-    """
-    return alpha * bm25 + (1.0 - alpha) * contextualised
-
-
 def query_statistics(
     scores: pd.DataFrame, bm25: str, contextualised: str, lengths: pd.Series
 ) -> pd.DataFrame:
@@ -372,7 +364,8 @@ class Candidates:
                 given = z_scores
                 if order is not None:
                     given = np.take_along_axis(z_scores, order, axis=1)
-                mixed = np.stack([interpolate(self.bm25, given, alpha) for alpha in ALPHAS])
+                # Eq. 2.5, alpha is the weight of BM25
+                mixed = np.stack([alpha * self.bm25 + (1 - alpha) * given for alpha in ALPHAS])
                 precisions.append(self._average_precision(mixed))
             means.append(np.mean(precisions, axis=0))
         return np.stack(means)

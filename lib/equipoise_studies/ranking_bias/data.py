@@ -228,7 +228,7 @@ class Study(Settings):
 
 
 def read_table(folder: Path, name: str) -> pd.DataFrame:
-    """Read a table of derived data and note its use; columns of CSV are text."""
+    """Read a table of derived data; columns of CSV are text."""
     path = folder / name
     if path.suffix == ".parquet":
         return pd.read_parquet(path)

@@ -118,7 +118,7 @@ class Study(Settings):
     collections: dict[Literal["MultiWOZ", "SGD"], Source]
     counterfactuals: Literal["swapped", "written"] = "swapped"
     estimators: dict[str, Estimator]
-    users: dict[str, Estimator] = Field({})  # estimators of users' own satisfaction
+    users: dict[str, Estimator] = Field(default={})  # estimators of users' own satisfaction
     writer: Writer
     facts: ConfigPath = Path("data/facts/satisfaction")
     outputs: ConfigPath = Path("data/outputs/satisfaction")
@@ -157,8 +157,8 @@ def label_of(ratings: Sequence[Sequence[int]], ties: Ties = "lower") -> np.ndarr
     return np.array(labels, dtype=np.int64)
 
 
-def without_dissenters(ratings: pd.Series, most: int = 4) -> pd.Series:
-    """Drop the raters of each dialogue who disagree most, until ``most`` are left.
+def without_dissenters(ratings: pd.Series) -> pd.Series:
+    """Drop the raters of each dialogue who disagree most, until four are left.
 
     ``ratings`` has one tuple per rated turn, with the dialogue as index; a rater has the same
     position in all turns of a dialogue. The rater who agrees least often with the labels is
@@ -168,7 +168,7 @@ def without_dissenters(ratings: pd.Series, most: int = 4) -> pd.Series:
     remaining = []
     for dialogue, dialogue_ratings in ratings.groupby(level=0, sort=False):
         by_rater = np.array(dialogue_ratings.tolist())  # shape (turns, raters)
-        while by_rater.shape[1] > most:
+        while by_rater.shape[1] > 4:
             labels = label_of(by_rater.tolist())
             agreements = (by_rater == labels[:, np.newaxis]).sum(axis=0)
             by_rater = np.delete(by_rater, agreements.argmin(), axis=1)
@@ -301,25 +301,12 @@ def written_responses(study: Study) -> pd.DataFrame:
     return read_columns(path, ["collection", "sample", "response"])
 
 
-def relabelled() -> pd.DataFrame:
-    """Read dialogues that people and a language model rated; class 0 is dissatisfied.
-
-    Columns are collection, dialogue, human and model.
-    """
-    return pd.read_csv(project.data("facts", "satisfaction", "relabelled.csv"))
-
-
 def users() -> pd.DataFrame:
     """Read users' own labels of their dialogues with recommenders (item crsarena).
 
     Columns are dialogue, recommender, user, exchanges, words and dissatisfied.
     """
     return pd.read_csv(project.data("facts", "satisfaction", "users.csv"))
-
-
-def redial_ratings() -> pd.DataFrame:
-    """Read workers' ratings of turns (item abredial): dialogue, worker, turn and overall."""
-    return pd.read_csv(project.data("facts", "satisfaction", "redial_ratings.csv"))
 
 
 def user_predictions() -> pd.DataFrame:

@@ -226,9 +226,7 @@ def expected_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> Fl
     return binary_scores(rates[..., [0]] * satisfied, satisfied, correct_dissatisfied, dissatisfied)
 
 
-def robustness_curve(
-    correct: ArrayLike, size: ArrayLike, ratios: ArrayLike, *, level: float = 0.95
-) -> Floats:
+def robustness_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> Floats:
     r"""Compute scores by share of dissatisfied samples, over all ways to draw the test set.
 
     The test set is Main with dissatisfied samples of the counterfactual added until they make up
@@ -244,13 +242,11 @@ def robustness_curve(
         dissatisfied samples of the counterfactual.
     ratios : array, shape (ratios,)
         Shares of dissatisfied samples, from the share in Main to 1.
-    level : float
-        Share of the draws in the interval.
 
     Returns
     -------
     array, shape (..., ratios, 5, 3)
-        Expectation, lower and upper end of the interval of each of `SCORES`.
+        Expectation, lower and upper end of the interval of 95% of the draws of each of `SCORES`.
 
     Notes
     -----
@@ -292,7 +288,7 @@ def robustness_curve(
     ascending = np.take_along_axis(scores, order, axis=-2)
     cumulated = np.cumsum(np.take_along_axis(weights, order, axis=-2), axis=-2)
     ends = []
-    for limit in ((1 - level) / 2, (1 + level) / 2):
+    for limit in (0.025, 0.975):
         place = (cumulated >= limit - 1e-12).argmax(axis=-2, keepdims=True)
         ends.append(np.take_along_axis(ascending, place, axis=-2))
     mean = (weights * scores).sum(axis=-2, keepdims=True)
