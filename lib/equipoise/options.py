@@ -167,10 +167,12 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             signature.bind(*args, **kwargs)  # raises Python's TypeError for a wrong call
             raise ValueError(_message(error, names)) from None
 
-    lines = [inspect.getdoc(function) or "", "", "Options", "-------"]
-    for option in options_of(function):
-        if option.help:
-            lines += [f"{option.name} : default {option.default}", f"    {option.help}"]
+    lines = [inspect.getdoc(function) or ""]
+    described = [option for option in options_of(function) if option.help]
+    if described:
+        lines += ["", "Options", "-------"]
+    for option in described:
+        lines += [f"{option.name} : default {option.default}", f"    {option.help}"]
     call.__doc__ = "\n".join(lines) + "\n"
     return call
 

@@ -53,6 +53,11 @@ def test_names_anchors_and_sources_are_in_order() -> None:
     } <= set(known)
 
 
+def test_no_documentation_ends_with_a_heading() -> None:
+    for measure in MEASURES:
+        assert not (measure.function.__doc__ or "").rstrip().endswith("---"), measure.name
+
+
 def test_every_divergence_is_listed() -> None:
     measures = {measure.function: measure for measure in MEASURES}
     for divergence in divergences.DIVERGENCES.values():
