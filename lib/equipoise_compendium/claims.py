@@ -380,7 +380,7 @@ def partial_conjunction(
 
 
 def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Judge all claims: Holm's correction, controls, votes and verdicts; columns `COLUMNS`."""
+    """Judge all claims by Holm's correction, controls and votes; columns `COLUMNS`."""
     from statsmodels.stats.multitest import multipletests
 
     table = pd.DataFrame([dict(row) for row in rows], columns=[*COLUMNS, "tends"]).astype(object)

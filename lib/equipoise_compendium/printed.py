@@ -65,7 +65,7 @@ def artefacts() -> pd.DataFrame:
 
 
 def printed_table(artefact: str) -> pd.DataFrame:
-    """Read a published table, every cell as text; ``artefact``: ``anscombe/table-1``."""
+    """Read a published table, every cell as text. ``artefact``: such as ``anscombe/table-1``."""
     return read_text_table(project.data("published", *f"{artefact}.csv".split("/")))
 
 

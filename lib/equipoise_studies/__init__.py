@@ -1,1 +1,1 @@
-"""The studies: what one chapter or paper alone needs; none imports another."""
+"""What one chapter or paper alone needs; no study imports another."""

@@ -325,7 +325,7 @@ class Section:
 class Article:
     """An executed notebook as clean markup: the opening, and the sections that follow.
 
-    ``opening``: question, answer and key figure; ``rest``: what precedes the first section.
+    ``opening``: question, answer and key figure. ``rest``: what precedes the first section.
     """
 
     opening: str

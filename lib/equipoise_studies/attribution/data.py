@@ -103,7 +103,7 @@ class Study(Settings):
     """A run of chapter 5.
 
     ``outputs``, ``derived``: folders of cached answers and of derived data. ``writer``: the model
-    that rewrites passages; ``names_by``: the one that lists names. ``prompts``: a folder;
+    that rewrites passages. ``names_by``: the one that lists names. ``prompts``: a folder.
     ``examples``: worked examples before each question. ``documents``: k, passages shown;
     ``cut_offs``: other numbers of passages. ``placed``: the relevant passage is at each place
     equally often, or where it was retrieved. ``one_message``: instruction and question are one
@@ -357,7 +357,7 @@ def quality_in_points(scored: pd.DataFrame) -> pd.DataFrame:
 
 
 def bias_in_points(scored: pd.DataFrame, **draws: Any) -> pd.DataFrame:
-    """Return CAS and CAB by setting, retriever and k, in points; ``draws``: of `bias_table`."""
+    """Return CAS and CAB by setting, retriever and k, in points. ``draws``: of `bias_table`."""
     table = bias_table(scored, ["benchmark", "model", "retriever", "k"], **draws)
     table[["value", "low", "high"]] *= 100
     table["changed"] = table["changed"].astype(str) + " of " + table["questions"].astype(str)

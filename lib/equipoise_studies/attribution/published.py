@@ -34,7 +34,7 @@ def numbers(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def tables(*table_numbers: str) -> pd.DataFrame:
-    """Concatenate published tables of chapter 5 as text; ``table_numbers``: such as 5.1."""
+    """Concatenate published tables of chapter 5 as text. ``table_numbers``: such as 5.1."""
     parts = [printed_table(f"thesis/table-{number}") for number in table_numbers]
     return pd.concat(parts, ignore_index=True)
 
@@ -42,7 +42,7 @@ def tables(*table_numbers: str) -> pd.DataFrame:
 def by_score(table: pd.DataFrame) -> pd.DataFrame:
     """Return published CAS or CAB, one row per setting and ``score``.
 
-    ``published`` is the cell as text, ``gap`` its number; ``marked``: as significant.
+    ``published`` is the cell as text, ``gap`` its number. ``marked``: as significant.
     """
     keys = [name for name in table.columns if name not in DIFFERENCES]
     cells = table.melt(keys, DIFFERENCES, "score", "published")
@@ -187,7 +187,7 @@ def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
 def power(n: int, changed: np.ndarray, gap: np.ndarray, alpha: float) -> np.ndarray:
     """Return how often the exact paired test of n scores of 0 or 1 is significant.
 
-    ``changed``: share of the scores that change; ``gap``: the change of their mean.
+    ``changed``: share of the scores that change. ``gap``: the change of their mean.
     """
     n_changed = np.arange(n + 1)[:, None]  # each possible number of changed scores
     # The most changes in the rarer direction with which the test is significant.

@@ -60,7 +60,7 @@ def not_sampled(value: float, published: float | None = None) -> Evidence:
 
 
 def by_system(values: pd.DataFrame, published: pd.Series | None = None) -> dict[str, Evidence]:
-    """Bootstrap the mean over conversations of each column; ``published``: values by column."""
+    """Bootstrap the mean over conversations of each column. ``published``: values by column."""
     known = {} if published is None else published.to_dict()
     evidence = {}
     for system in values.columns:
