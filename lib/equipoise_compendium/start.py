@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 
 from equipoise_compendium import project
+from equipoise_compendium.printed import artefacts
 from equipoise_compendium.settings import settings
 from equipoise_compendium.writing import new_folder, write_files
 
@@ -49,12 +50,16 @@ def _template(name: str) -> Traversable:
 
 
 def unchanged_sentences() -> list[str]:
-    """List the texts in notebooks of papers that are unchanged from the template."""
+    """List the texts of papers that are unchanged from the template: in notebooks, and titles."""
     template = nbformat.reads(
         _template("paper").joinpath("notebook.ipynb").read_text(encoding="utf-8"), as_version=4
     )
     texts = [cell.source for cell in template.cells if cell.cell_type == "markdown"]
     found = []
+    titles = _template("paper").joinpath("artefacts.csv").read_text(encoding="utf-8").splitlines()
+    for name, title in artefacts()["title"].items():
+        if any(f",{title}," in line for line in titles):
+            found.append(f"data/published/artefacts.csv: unchanged title of {name} ({title})")
     for path in sorted((project.root() / "notebooks").glob("recompute_*.ipynb")):
         paper = path.stem.removeprefix("recompute_")
         expected = {text.replace("%PAPER%", paper) for text in texts}

@@ -221,9 +221,9 @@ def test_a_compendium_without_the_example_starts_in_an_empty_folder(
     pages.refresh()
     assert broken_links(tmp_path / "reports" / "site") == []
     result = called("new", "smith2020", "--paper")
-    assert start.unchanged_sentences()[0].startswith(
-        "notebooks/recompute_smith2020.ipynb: unchanged"
-    )
+    unchanged = start.unchanged_sentences()
+    assert unchanged[0].startswith("data/published/artefacts.csv: unchanged title of smith2020/")
+    assert unchanged[-1].startswith("notebooks/recompute_smith2020.ipynb: unchanged")
 
 
 def test_the_error_of_a_notebook_is_not_hidden_by_the_findings(
