@@ -149,10 +149,10 @@ def test_nfairr_is_eqs_4_1_to_4_3(
     groups, target = setting
     background = texts + others + ["the rain"]  # a neutral document: the ideal is above zero
     of_run, of_background = counted(texts, groups)[0], counted(background, groups)[0]
-    of_documents = neutrality(of_run, target, threshold=threshold)
-    assert np.all((of_documents >= -1e-12) & (of_documents <= 1))
+    uniform = neutrality(of_run)
+    assert np.all((uniform >= -1e-12) & (uniform <= 1))
     ours = nfairr(
-        fairr(of_documents, ks),
+        fairr(neutrality(of_run, target, threshold=threshold), ks),
         ideal_fairr(neutrality(of_background, target, threshold=threshold), ks),
     )
     plain = [plain_nfairr(texts, background, groups, target, k, threshold) for k in ks]
