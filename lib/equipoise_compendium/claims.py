@@ -95,6 +95,7 @@ ERROR = 0.05
 """Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
 _95 = stats.norm.ppf(0.975)
 _COUNTS = ["parts", "met", "n", "n_needed"]
+_NUMBERS = [*_COUNTS, "estimate", "low", "high", "published", "p_value", "p_holm"]
 
 
 @dataclass(frozen=True)
@@ -454,9 +455,6 @@ def units_needed(row: Mapping[str, Any]) -> int | None:
         return None
     standard_error = (row["high"] - row["low"]) / (2 * _95)
     return math.ceil(row["n"] * ((_95 + stats.norm.ppf(0.8)) * standard_error / gap) ** 2)
-
-
-_NUMBERS = [*_COUNTS, "estimate", "low", "high", "published", "p_value", "p_holm"]
 
 
 # --- all claims -----------------------------------------------------------------------------------

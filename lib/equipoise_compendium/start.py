@@ -56,9 +56,10 @@ def unchanged_sentences() -> list[str]:
     )
     texts = [cell.source for cell in template.cells if cell.cell_type == "markdown"]
     found = []
-    titles = _template("paper").joinpath("artefacts.csv").read_text(encoding="utf-8").splitlines()
+    rows = _template("paper").joinpath("artefacts.csv").read_text(encoding="utf-8").splitlines()
+    titles = {row.split(",")[3] for row in rows}
     for name, title in artefacts()["title"].items():
-        if any(f",{title}," in line for line in titles):
+        if title in titles:
             found.append(f"data/published/artefacts.csv: unchanged title of {name} ({title})")
     for path in sorted((project.root() / "notebooks").glob("recompute_*.ipynb")):
         paper = path.stem.removeprefix("recompute_")

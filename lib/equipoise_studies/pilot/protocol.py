@@ -222,6 +222,9 @@ def _counts(lines: list[str], entries: list[tuple[re.Pattern[str], str]]) -> dic
 # --- topic set size -------------------------------------------------------------------------------
 
 
+POWER = 0.8
+
+
 def power_of_anova(topics: float, systems: int, variance: float, difference: float) -> float:
     r"""Compute the power of a one-way analysis of variance at 5% to distinguish systems.
 
@@ -240,7 +243,7 @@ def power_of_anova(topics: float, systems: int, variance: float, difference: flo
     return float(stats.ncf.sf(stats.f.isf(0.05, *freedom), *freedom, noncentrality))
 
 
-def topics_needed(systems: int, variance: float, difference: float, power: float = 0.8) -> int:
+def topics_needed(systems: int, variance: float, difference: float, power: float = POWER) -> int:
     """Return the fewest topics, at least two, with which `power_of_anova` reaches the power.
 
     >>> topics_needed(4, 1.0, 0.5**0.5, power=0.9)
@@ -269,7 +272,7 @@ def topic_set_size(
     rng = np.random.default_rng(0)
     variance, low, high = resampled(variance_within, len(values), rng, resamples=1999)
     row: dict[str, float] = {"variance": variance, "low": low, "high": high}
-    row |= {"difference": difference, "power": 0.8}
+    row |= {"difference": difference, "power": POWER}
     for name, size in {"needed": variance, "needed_low": low, "needed_high": high}.items():
         row[name] = topics_needed(systems, size, difference)
     return row | {"power_now": power_of_anova(len(values), systems, variance, difference)}

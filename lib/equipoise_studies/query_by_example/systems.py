@@ -364,7 +364,7 @@ class Candidates:
                 given = z_scores
                 if order is not None:
                     given = np.take_along_axis(z_scores, order, axis=1)
-                # Eq. 2.5, alpha is the weight of BM25
+                # Eq. 2.5 of the thesis: alpha is the weight of BM25.
                 mixed = np.stack([alpha * self.bm25 + (1 - alpha) * given for alpha in ALPHAS])
                 precisions.append(self._average_precision(mixed))
             means.append(np.mean(precisions, axis=0))
