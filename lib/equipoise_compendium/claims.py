@@ -227,18 +227,21 @@ def minus_chance(
 def stated(paper: str) -> pd.DataFrame:
     """Read the protocol of a paper, by the name of the claim."""
     table = read_columns(project.data("published", paper, "claims.csv"), STATED)
-    known = collections(paper)
+    bases = collections(paper)["basis"].to_dict()
     controls = set(table.loc[table["kind"] == "positive control", "claim"])
     for row in table.itertuples():
-        _check(f"claim {row.claim} of {paper}", row, known, controls)
+        _check(f"claim {row.claim} of {paper}", row, bases, controls)
     repeated = table["claim"].duplicated()
     if repeated.any():
         raise ValueError(f"{paper}: claim {table.loc[repeated, 'claim'].iloc[0]} is listed twice")
     return table.set_index("claim")
 
 
-def _check(claim: str, row: Any, known: pd.DataFrame, controls: Collection[str]) -> None:
-    """Reject a row of a protocol that leaves a choice open or needs unsuitable data."""
+def _check(claim: str, row: Any, bases: Mapping[str, str], controls: Collection[str]) -> None:
+    """Reject a row of a protocol that leaves a choice open or needs unsuitable data.
+
+    ``bases``: the basis of each collection.
+    """
     _one_of(f"{claim}: kind", row.kind, KINDS)
     _one_of(f"{claim}: quantifier", row.quantifier, QUANTIFIERS)
     if row.kind == "finding":
@@ -257,8 +260,8 @@ def _check(claim: str, row: Any, known: pd.DataFrame, controls: Collection[str])
     if row.kind == "finding" and row.bound_source == "own":
         raise ValueError(f"{claim}: the bound_source of a finding must be text or rounding")
     for name in names:
-        _one_of(f"{claim}: collection", name, known.index)
-    is_replicated = (known.loc[names, "basis"] == REPLICATED).any()
+        _one_of(f"{claim}: collection", name, bases)
+    is_replicated = any(bases[name] == REPLICATED for name in names)
     if is_replicated and row.about == NAMED_SYSTEMS:
         raise ValueError(f"{claim}: is about {NAMED_SYSTEMS}, so other data cannot judge it")
     if is_replicated and row.kind != "positive control":

@@ -148,10 +148,10 @@ def tiers(means: pd.Series, honest_difference: float) -> pd.Series:
 
     permutations, section 4.4.
     """
-    waiting = means.sort_values(ascending=False, kind="stable")
-    parts: list[pd.Series] = []
-    while len(waiting):
-        is_alike = waiting.iloc[0] - waiting < honest_difference
-        parts.append(pd.Series(len(parts) + 1, index=waiting.index[is_alike], name="tier"))
-        waiting = waiting[~is_alike]
-    return pd.concat(parts)
+    descending = means.sort_values(ascending=False, kind="stable")
+    values = descending.to_numpy()
+    tier = np.zeros(len(values), dtype=np.int64)
+    while not tier.all():
+        best = values[tier == 0][0]
+        tier[(tier == 0) & (best - values < honest_difference)] = tier.max() + 1
+    return pd.Series(tier, index=descending.index, name="tier")
