@@ -1,4 +1,4 @@
-"""Guards GFRC2's stop models and utilities: plain loops, what they share with R, GF, AP."""
+"""Guards GFRC2's stopping models and utilities: plain loops, what they share with R, GF, AP."""
 
 from typing import Any
 

@@ -35,7 +35,7 @@ HOSTILE = (
     "$\\href{http://192.0.2.1}{x}$ & | `"
 )
 PAGE = SITE / "explore.html"
-SETTINGS = ["patience", "gains", "target", "stop model"]
+SETTINGS = ["patience", "gains", "target", "stopping model"]
 in_a_browser = pytest.mark.skipif(
     PROGRAM is None, reason="no Chromium on this machine: the pages are not opened in a browser"
 )

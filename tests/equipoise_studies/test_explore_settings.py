@@ -57,14 +57,19 @@ def test_each_row_is_that_of_its_settings() -> None:
                     gfrc2.gfrc2(nuggets, uniform, **how, stop_model=stop_model),
                 ]
             )
-            chosen = {"patience": 50, "gains": label, "target": "uniform", "stop model": stop_model}
+            chosen = {
+                "patience": 50,
+                "gains": label,
+                "target": "uniform",
+                "stopping model": stop_model,
+            }
             row = grid.loc[(grid[list(chosen)] == pd.Series(chosen)).all(axis=1)].set_index("run")
             for run, attribute, measure, value in scores.drop(columns="topic").itertuples(
                 index=False
             ):
                 assert row.loc[run, f"{measure} {attribute}".strip()] == value
     served = (
-        grid[(grid["stop model"] == "words") & (grid["patience"] == 1250)]
+        grid[(grid["stopping model"] == "words") & (grid["patience"] == 1250)]
         .groupby("run")["served"]
         .unique()
     )
@@ -89,7 +94,7 @@ def test_reach_is_the_range_and_who_leads() -> None:
         ["b", 3, 0, 0.4],
     ]
     grid = pd.DataFrame(rows, columns=["run", "patience", "paper", "GFRC2"])
-    grid = grid.assign(gains="", target="", **{"stop model": ""})
+    grid = grid.assign(gains="", target="", **{"stopping model": ""})
     expected = {
         "run": ["a", "b"],
         "score": ["GFRC2"] * 2,

@@ -109,11 +109,11 @@ def test_users_have_stopped_by_the_sum_of_their_shares() -> None:
 def test_users_leave_at_each_nugget_under_each_model() -> None:
     part = {"run": "a", "wc": [3, 8]}
     clusters = pd.concat(
-        pd.DataFrame({**part, "stop model": model, "probability": shares})
+        pd.DataFrame({**part, "stopping model": model, "probability": shares})
         for model, shares in (("words", [0.1, 0.1]), ("turns", [0.0, 1.0]))
     )
     served = {"leave at a nugget": [0.2, 1.0], "GFRC2": [0.1, 0.6]}
-    scores = pd.DataFrame({"stop model": ["words", "turns"], "run": "a", **served})
+    scores = pd.DataFrame({"stopping model": ["words", "turns"], "run": "a", **served})
     figure = figures.who_leaves(clusters, scores)
     title = "From 0.0% (turns) to 80.0% (words) of the users leave with nothing"
     assert figure.get_suptitle() == title
@@ -130,7 +130,7 @@ def test_scores_over_the_patience_have_linear_axes_and_labels_apart() -> None:
         {
             "run": "a",
             "patience": [50, 1000] * 3,
-            "stop model": ["words"] * 2 + ["gain"] * 2 + ["turns"] * 2,
+            "stopping model": ["words"] * 2 + ["gain"] * 2 + ["turns"] * 2,
             "gains": "paper",
             "target": "paper",
             "paper": [1, 0, 0, 0, 0, 0],

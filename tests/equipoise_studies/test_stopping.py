@@ -46,7 +46,7 @@ def test_identities_hold_except_for_each_turn_by_itself(patience: int) -> None:
 
 def test_scores_are_products_of_their_factors() -> None:
     nuggets, sets = r112()
-    scores = stopping.scores(nuggets, sets, patience=1000).set_index(["stop model", "run"])
+    scores = stopping.scores(nuggets, sets, patience=1000).set_index(["stopping model", "run"])
     published = gfrc2(nuggets, sets).query("measure == 'GFRC2'")["value"]
     np.testing.assert_array_equal(scores.loc["words", "GFRC2"], published)
     mean = scores[["mean utility", "mean PRONOUN", "mean HINDEX"]].mean(axis=1)
@@ -56,6 +56,6 @@ def test_scores_are_products_of_their_factors() -> None:
 
 
 def test_where_nobody_reaches_a_nugget_the_means_are_missing() -> None:
-    scores = stopping.scores(*r112(), patience=20).set_index("stop model").loc["words"]
+    scores = stopping.scores(*r112(), patience=20).set_index("stopping model").loc["words"]
     assert scores["leave at a nugget"].tolist() == scores["GFRC2"].tolist() == [0, 0]
     assert scores.filter(like="mean ").isna().all(axis=None)

@@ -1,4 +1,4 @@
-"""The page on which a reader moves patience, gains, targets and stop model, and sees the scores.
+"""The page on which a reader chooses patience, gains, targets and stopping model, and sees scores.
 
 The numbers are those of the report ``explore_conversations``; the page looks them up, and computes
 none.
@@ -19,7 +19,7 @@ from equipoise_compendium.site.added import Page, script
 
 REPORT = "explore_conversations"
 TOPICS = ("M002", "R112")
-SETTINGS = ("patience", "gains", "target", "stop model")
+SETTINGS = ("patience", "gains", "target", "stopping model")
 DECIMALS = 6
 FIGURES = {
     "gfrc_time_travel_movies.html#gfrc-figure-5": "M002",

@@ -22,7 +22,7 @@ from equipoise_studies.pilot.figures import label_ends
 _PATIENCE_TICKS = (50, 100, 200, 500, 1250)
 _LOW = 0.1
 """Part of the highest score below which a stopping model is drawn in axes of its own."""
-SETTINGS = ("patience", "gains", "target", "stop model")
+SETTINGS = ("patience", "gains", "target", "stopping model")
 _PAPER = "the paper's"
 
 
@@ -61,39 +61,38 @@ def settings_grid(
     """
     targets = {name: _targets(attribute) for name, attribute in attributes.items()}
     target_names = list(next(iter(targets.values())))
-    expected_scores = {}
-    served_by_run = {}
-    rows = []
+    expected_scores: dict[tuple[Any, ...], pd.DataFrame] = {}
+    tables = []
+    settings = []
     for words, (gains_name, gain), target in product(patience, gains.items(), target_names):
         sets = {name: sets_by_target[target] for name, sets_by_target in targets.items()}
         conversations = gfrc.gfrc(nuggets, sets, patience=words, gains=gain)
         for stop_model in stop_models:
             # Only one stopping model uses the gains; the others are scored once for all gains.
-            relevant_gains = gains_name if stop_model == "gain" else ""
-            key = (words, target, stop_model, relevant_gains)
+            key = (words, target, stop_model, gains_name if stop_model == "gain" else "")
             if key not in expected_scores:
-                settings: dict[str, Any] = {
+                options: dict[str, Any] = {
                     "patience": words,
                     "gains": gain,
                     "stop_model": stop_model,
                 }
-                clusters = gfrc2.user_clusters(nuggets, sets, **settings)
-                served_by_run[key] = clusters.groupby("run")["probability"].sum()
-                expected_scores[key] = gfrc2.gfrc2(nuggets, sets, **settings)
-
-            scores = pd.concat([conversations, expected_scores[key]])
-            scores["score"] = (scores["measure"] + " " + scores["attribute"]).str.strip()
-            wide = scores.pivot_table(index="run", columns="score", values="value", sort=False)
-            wide["served"] = served_by_run[key].reindex(wide.index, fill_value=0.0)
-            wide = wide.reset_index()
-            wide.insert(1, "patience", words)
-            wide.insert(2, "gains", gains_name)
-            wide.insert(3, "target", target)
-            wide.insert(4, "stop model", stop_model)
+                clusters = gfrc2.user_clusters(nuggets, sets, **options)
+                served = clusters.groupby("run", as_index=False).agg(value=("probability", "sum"))
+                served = served.assign(measure="served", attribute="")
+                expected = gfrc2.gfrc2(nuggets, sets, **options)
+                expected_scores[key] = pd.concat([expected, served])
+            tables.append(pd.concat([conversations, expected_scores[key]]))
             is_paper = (words, gain, target, stop_model) == paper
-            wide.insert(5, "paper", int(is_paper))
-            rows.append(wide)
-    table = pd.concat(rows, ignore_index=True)
+            settings.append((words, gains_name, target, stop_model, int(is_paper)))
+    scores = pd.concat(tables, keys=range(len(tables)), names=["setting"]).reset_index("setting")
+    scores["score"] = (scores["measure"] + " " + scores["attribute"]).str.strip()
+    wide = scores.pivot_table(
+        index=["run", "setting"], columns="score", values="value", sort=False
+    ).reset_index()
+    wide["served"] = wide["served"].fillna(0.0)  # nobody leaves at a relevant nugget
+    table = pd.DataFrame(settings, columns=[*SETTINGS, "paper"]).loc[wide.pop("setting")]
+    table = pd.concat([table.reset_index(drop=True), wide], axis=1)
+    table.insert(0, "run", table.pop("run"))
     # runs in the order of their first rows
     run_number = pd.factorize(table["run"])[0]
     return table.iloc[np.argsort(run_number, kind="stable")]
@@ -106,7 +105,7 @@ def by_patience(grid: pd.DataFrame) -> Figure:
     """
     paper = grid[grid["paper"] == 1].iloc[0]
     shown = grid[(grid["gains"] == paper["gains"]) & (grid["target"] == paper["target"])]
-    highest = shown.groupby("stop model", sort=False)["GFRC2"].max()
+    highest = shown.groupby("stopping model", sort=False)["GFRC2"].max()
     is_low = highest < highest.max() * _LOW
     rows_of_models = [models for models in (highest[~is_low], highest[is_low]) if models.size]
     runs = list(dict.fromkeys(shown["run"]))
@@ -118,7 +117,7 @@ def by_patience(grid: pd.DataFrame) -> Figure:
         sharey="row",
         squeeze=False,
     )
-    for (run, model), rows in shown.groupby(["run", "stop model"], sort=False):
+    for (run, model), rows in shown.groupby(["run", "stopping model"], sort=False):
         ax = axes[-1 if is_low[model] else 0, runs.index(run)]
         style = look(list(highest.index).index(model)) | {"markersize": 5, "lw": 1}
         ax.plot(rows["patience"], rows["GFRC2"], label=model, **style)

@@ -188,10 +188,10 @@ def _title_similarity(ax: Axes, name: str, measure: str, by_rank: pd.DataFrame) 
 def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
     """Draw the share of users who leave at each nugget: a row per stopping model, a column per run.
 
-    ``clusters`` are user clusters by ``stop model``; ``scores`` have the columns ``stop model``,
-    ``run``, ``leave at a nugget`` and GFRC2.
+    ``clusters`` are user clusters by ``stopping model``; ``scores`` have the columns
+    ``stopping model``, ``run``, ``leave at a nugget`` and GFRC2.
     """
-    models = list(dict.fromkeys(scores["stop model"]))
+    models = list(dict.fromkeys(scores["stopping model"]))
     runs = list(dict.fromkeys(scores["run"]))
     figure, axes = plt.subplots(
         len(models),
@@ -202,9 +202,9 @@ def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
         squeeze=False,
     )
     for score in scores.to_dict("records"):
-        model, run = score["stop model"], score["run"]
+        model, run = score["stopping model"], score["run"]
         ax = axes[models.index(model), runs.index(run)]
-        part = clusters[(clusters["stop model"] == model) & (clusters["run"] == run)]
+        part = clusters[(clusters["stopping model"] == model) & (clusters["run"] == run)]
         ax.vlines(part["wc"], 0, 100 * part["probability"], color=COLOURS[0], lw=4)
         ax.plot(part["wc"], np.full(len(part), -12), "|", color="black", markersize=5)
         nothing = 1 - score["leave at a nugget"]
@@ -221,7 +221,7 @@ def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
     axes[0, 0].set(ylim=(-22, 104), yticks=(0, 50, 100), xlim=(0, 1.75 * last))
     by_share = scores.sort_values("leave at a nugget", kind="stable")
     most, least = (
-        f"{1 - row['leave at a nugget']:.1%} ({row['stop model']})"
+        f"{1 - row['leave at a nugget']:.1%} ({row['stopping model']})"
         for _, row in by_share.iloc[[0, -1]].iterrows()
     )
     figure.suptitle(f"From {least} to {most} of the users leave with nothing", fontsize=11)

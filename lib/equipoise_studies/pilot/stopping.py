@@ -20,11 +20,11 @@ Sets = Mapping[str, AttributeSet]
 
 
 def clusters(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFrame:
-    """Return the user clusters of every conversation, by ``stop model``."""
+    """Return the user clusters of every conversation, by ``stopping model``."""
     tables = []
     for stop_model in STOP_MODELS:
         table = user_clusters(nuggets, sets, stop_model=stop_model, **options)
-        table["stop model"] = stop_model
+        table["stopping model"] = stop_model
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
@@ -32,7 +32,7 @@ def clusters(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFrame:
 def scores(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFrame:
     """Return both factors of the expected scores, and GFRC2, by stopping model and run.
 
-    Columns are ``stop model, run, leave at a nugget``, the mean utility and similarity of users
+    Columns are ``stopping model, run, leave at a nugget``, the mean utility and similarity of users
     who leave at a nugget, and GFRC2.
     """
     tables = []
@@ -45,7 +45,7 @@ def scores(nuggets: NuggetTable, sets: Sets, **options: Any) -> pd.DataFrame:
         values = gfrc2(nuggets, sets, **{"stop_model": stop_model, **options})
         table["GFRC2"] = values[values["measure"] == "GFRC2"].set_index("run")["value"]
         table = table.reset_index()
-        table.insert(0, "stop model", stop_model)
+        table.insert(0, "stopping model", stop_model)
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
@@ -110,7 +110,7 @@ def gfr_of_words(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFr
 def identities(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFrame:
     """Compare GFRC2 under other stopping models with GFR, R and cumulative GF of the same words.
 
-    Columns are ``run, measure, stop model, utility, its value, GFRC2's, equal``.
+    Columns are ``run, measure, stopping model, utility, its value, GFRC2's, equal``.
     """
 
     def values(measure: Any, name: str, attribute: str = "", **options: Any) -> Floats:
@@ -145,7 +145,7 @@ def identities(nuggets: NuggetTable, sets: Sets, patience: float) -> pd.DataFram
     tables = []
     for measure, stop_model, utility, its_value, by_gfrc2 in rows:
         table = nuggets.conversations[["run"]].assign(measure=measure)
-        table["stop model"] = stop_model
+        table["stopping model"] = stop_model
         table["utility"] = utility
         table["its value"] = np.asarray(its_value)
         table["GFRC2's"] = by_gfrc2
