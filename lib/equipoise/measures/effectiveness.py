@@ -83,7 +83,8 @@ def effectiveness(
         ranked, qrels = _in_every_order(ranked, qrels)
     ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64))
     rows = []
-    for metric in ir_measures.iter_calc(list(label_of_measure), qrels, ranked):
+    judged, scored = _by_query(qrels, "relevance"), _by_query(ranked, "score")
+    for metric in ir_measures.iter_calc(list(label_of_measure), judged, scored):
         # After # is the number of an order of the same ranking.
         query_id = metric.query_id.partition("#")[0]
         rows.append((query_id, label_of_measure[metric.measure], metric.value))
@@ -113,12 +114,12 @@ def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.Data
     judgements = tidy_qrels(qrels)
     topics = judgements["topic"].unique()
     names = {"topic": "query_id", "document": "doc_id", "level": "relevance"}
-    renamed = judgements.rename(columns=names)
+    judged = _by_query(judgements.rename(columns=names), "relevance")
     rows, seen = [], []
     for run, rankings in tidy_runs(runs).groupby("run", sort=False):
         # The order of the rows, which is not that of ir_measures where scores are tied.
         ranked = rankings.assign(score=-rankings["rank"].astype("float64")).rename(columns=names)
-        for metric in ir_measures.iter_calc(list(parsed), renamed, ranked):
+        for metric in ir_measures.iter_calc(list(parsed), judged, _by_query(ranked, "score")):
             rows.append((run, metric.query_id, "", parsed[metric.measure], metric.value))
 
         is_ranked = np.isin(topics, rankings["topic"].unique())
@@ -137,6 +138,15 @@ def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.Data
     scores = pd.DataFrame(rows, columns=["run", "topic", "attribute", "measure", "value"])
     scores.attrs["seen"] = judge(seen)
     return scores.sort_values(["run", "measure", "topic"], kind="stable", ignore_index=True)
+
+
+def _by_query(table: pd.DataFrame, value: str) -> dict[str, dict[str, float]]:
+    """Return a column by query and document; ir_measures would read a table row by row."""
+    nested: dict[str, dict[str, float]] = {}
+    columns = [table[name].tolist() for name in ("query_id", "doc_id", value)]
+    for query, document, number in zip(*columns, strict=True):
+        nested.setdefault(query, {})[document] = number
+    return nested
 
 
 def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -262,10 +262,11 @@ def query_statistics(
     features = pd.DataFrame({"candidates": np.log(queries.size())})
     features.insert(0, "length", np.log(lengths.reindex(features.index, level="query")))
     for ranker in ("bm25", "contextualised"):
-        top_ten = queries[ranker].nlargest(10).groupby(FACET)
+        descending = table.sort_values(ranker, ascending=False).groupby(FACET)
+        top_ten = descending.head(10).groupby(FACET)[ranker]
         features[f"top_{ranker}"] = top_ten.max()
         features[f"drop_{ranker}"] = top_ten.max() - top_ten.min()
-        features[f"skew_{ranker}"] = queries[ranker].agg(lambda z: (z**3).mean())
+        features[f"skew_{ranker}"] = (table[ranker] ** 3).groupby([table[k] for k in FACET]).mean()
     features["agreement"] = queries["agreement"].mean()
     return features
 
