@@ -587,6 +587,7 @@ def test_the_state_of_explore_is_in_its_address(browser: Browser) -> None:
 @in_a_browser
 def test_explore_shows_the_report_under_every_combination(browser: Browser) -> None:
     page = browser.open(PAGE.as_uri())
+    assert page.run("[location.hash, scrollY]") == ["", 0]  # a reader sees the settings first
     paper = list(report("M002")["paper"].unique()).index(1)
     assert _explored(page, "M002") == wanted("M002", paper=paper)
     table = report("M002")

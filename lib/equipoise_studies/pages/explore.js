@@ -29,7 +29,12 @@
     at("words").textContent = `${words} words`;
     form.elements.patience.setAttribute("aria-valuetext", `${words} words`);
     at("told").textContent = told.join(". ") + ".";
-    // The address has the topic and every setting that is not the paper's.
+  }
+
+  // The address has the topic and every setting that is not the paper's. It stays as it is until a
+  // setting changes: a browser scrolls to the place that an address names.
+  function remember() {
+    const topic = form.elements.topic.value, grid = data.topics[topic];
     const state = settings.map((name, i) => [name, form.elements[name].value, String(grid.paper[i])])
       .filter(([, value, paper]) => value !== paper).map(([name, value]) => `&${name}=${value}`);
     history.replaceState(null, "", `#about-${topic}${state.join("")}`);
@@ -51,8 +56,8 @@
     show();
   }
 
-  form.addEventListener("input", event => { if (event.target.name === "topic") settle(); show(); });
-  form.addEventListener("submit", event => { event.preventDefault(); settle(); show(); });
+  form.addEventListener("input", event => { if (event.target.name === "topic") settle(); show(); remember(); });
+  form.addEventListener("submit", event => { event.preventDefault(); settle(); show(); remember(); });
   addEventListener("hashchange", restore);
   form.querySelector("fieldset").disabled = false;
   at("off").hidden = true;
