@@ -220,3 +220,11 @@ def test_tiers_place_every_system_once() -> None:
     # c and e do not differ, but e differs from b, the head of the tier
     assert tiers(means, 0.1).to_dict() == {"b": 1, "c": 1, "e": 2, "d": 3, "a": 3}
     assert tiers(means, 0.07).to_dict() == {"b": 1, "c": 2, "e": 2, "d": 3, "a": 4}
+    # Without residuals the difference is 0, and only equal means are alike.
+    assert tiers(pd.Series({"a": 0.1, "b": 0.2, "c": 0.1}), 0.0).to_dict() == {
+        "b": 1,
+        "a": 2,
+        "c": 2,
+    }
+    with pytest.raises(ValueError, match="every system must have a mean, got none for b"):
+        tiers(pd.Series({"a": 0.1, "b": np.nan}), 0.1)

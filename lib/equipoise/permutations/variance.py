@@ -144,14 +144,18 @@ def tiers(means: pd.Series, honest_difference: float) -> pd.Series:
     """Tier of each system, from 1, the best mean first.
 
     A tier contains the best system not yet placed and every system not yet placed that does not
-    differ from it significantly. Tiers do not overlap.
+    differ from it significantly. Tiers do not overlap. Raises ValueError where a mean is missing.
 
     permutations, section 4.4.
     """
+    if means.isna().any():
+        raise ValueError(f"every system must have a mean, got none for {means.isna().idxmax()}")
     descending = means.sort_values(ascending=False, kind="stable")
     values = descending.to_numpy()
     tier = np.zeros(len(values), dtype=np.int64)
     while not tier.all():
         best = values[tier == 0][0]
-        tier[(tier == 0) & (best - values < honest_difference)] = tier.max() + 1
+        # Equal means never differ, not even where the difference is 0: systems without residuals.
+        is_alike = (values == best) | (best - values < honest_difference)
+        tier[(tier == 0) & is_alike] = tier.max() + 1
     return pd.Series(tier, index=descending.index, name="tier")
