@@ -69,7 +69,8 @@ def settings_grid(
         conversations = gfrc.gfrc(nuggets, sets, patience=words, gains=gain)
         for stop_model in stop_models:
             # Only one stopping model uses the gains; the others are scored once for all gains.
-            key = (words, target, stop_model, gains_name if stop_model == "gain" else "")
+            relevant_gains = gains_name if stop_model == "gain" else ""
+            key = (words, target, stop_model, relevant_gains)
             if key not in expected_scores:
                 options: dict[str, Any] = {
                     "patience": words,
@@ -90,9 +91,8 @@ def settings_grid(
         index=["run", "setting"], columns="score", values="value", sort=False
     ).reset_index()
     wide["served"] = wide["served"].fillna(0.0)  # nobody leaves at a relevant nugget
-    table = pd.DataFrame(settings, columns=[*SETTINGS, "paper"]).loc[wide.pop("setting")]
-    table = pd.concat([table.reset_index(drop=True), wide], axis=1)
-    table.insert(0, "run", table.pop("run"))
+    chosen = pd.DataFrame(settings, columns=[*SETTINGS, "paper"]).loc[wide.pop("setting")]
+    table = pd.concat([wide.pop("run"), chosen.reset_index(drop=True), wide], axis=1)
     # runs in the order of their first rows
     run_number = pd.factorize(table["run"])[0]
     return table.iloc[np.argsort(run_number, kind="stable")]

@@ -266,7 +266,8 @@ def query_statistics(
         top_ten = descending.head(10).groupby(FACET)[ranker]
         features[f"top_{ranker}"] = top_ten.max()
         features[f"drop_{ranker}"] = top_ten.max() - top_ten.min()
-        features[f"skew_{ranker}"] = (table[ranker] ** 3).groupby([table[k] for k in FACET]).mean()
+        cubes = table.assign(cube=table[ranker] ** 3)
+        features[f"skew_{ranker}"] = cubes.groupby(FACET)["cube"].mean()
     features["agreement"] = queries["agreement"].mean()
     return features
 
