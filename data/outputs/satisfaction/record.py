@@ -17,7 +17,7 @@ import os
 import re
 import runpy
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -469,6 +469,17 @@ def example_dialogues(train: pd.DataFrame) -> list[str]:
     return examples
 
 
+def predict_by_prompt(
+    language_model: LanguageModel, prompt: str, train: pd.DataFrame, samples: pd.DataFrame
+) -> Iterator[float]:
+    """Yield the probability of dissatisfaction of each sample, after two training samples."""
+    examples = example_dialogues(train)
+    for row in tqdm(samples.itertuples(), total=len(samples), desc=language_model.name):
+        text = MAKE["dialogue_text"](row.users, row.systems)
+        answer = language_model.answer(filled(prompt, text, examples), LABEL_TOKENS)
+        yield label_probability(answer)
+
+
 def label(
     study: Study,
     system: str,
@@ -510,11 +521,8 @@ def label(
             if estimator.kind == "few-shot":
                 language_model = language_model or LanguageModel(estimator, models)
                 prompt = study.prompt(estimator.prompt)
-                examples = example_dialogues(train)
-                for row in tqdm(missing.itertuples(), total=len(missing), desc=system):
-                    text = MAKE["dialogue_text"](row.users, row.systems)
-                    answer = language_model.answer(filled(prompt, text, examples), LABEL_TOKENS)
-                    probability = label_probability(answer)
+                answers = predict_by_prompt(language_model, prompt, train, missing)
+                for row, probability in zip(missing.itertuples(), answers, strict=True):
                     values = [*(getattr(row, key) for key in KEYS), probability]
                     append(path, pd.DataFrame([values], columns=[*KEYS, "dissatisfaction"]))
                 continue
@@ -552,18 +560,27 @@ def predict_users(
 ) -> list[tuple[str, pd.DataFrame]]:
     """Return the dialogues that an estimator labels, with its probabilities, by setup.
 
-    It learns from one half of the users and labels the dialogues of the other.
+    It learns from one half of the users and labels the dialogues of the other. The examples of a
+    few-shot estimator are a dialogue of each label, so it has one setup only.
     """
     estimator = study.users[system]
     numbers = np.random.default_rng(SEED).permutation(users["user"].unique())
     in_half = users["user"].isin(numbers[: len(numbers) // 2])
     predictions = []
-    for setup in (data.USERS_SHARES, data.EXCHANGED):
+    is_few_shot = estimator.kind == "few-shot"
+    language_model = LanguageModel(estimator, models) if is_few_shot else None
+    for setup in estimator.setups if is_few_shot else (data.USERS_SHARES, data.EXCHANGED):
         for is_train in (in_half, ~in_half):
             train, rows = users[is_train], users[~is_train]
             if setup == data.EXCHANGED:
                 train = with_shares_exchanged(train)
-            if estimator.kind == "hawkes":
+            if language_model:
+                ratings = np.where(train["dissatisfied"], 1, 5)
+                rated = train.assign(turn=train["users"].map(len), rating=ratings)
+                prompt = study.prompt(estimator.prompt)
+                rated = rated[rated["turn"] >= 3]
+                answers = list(predict_by_prompt(language_model, prompt, rated, rows))
+            elif estimator.kind == "hawkes":
                 answers = predict_by_hawkes(estimator, train, 1, rows)
             else:
                 answers = predict_by_encoder(estimator, train, train, rows, models)
