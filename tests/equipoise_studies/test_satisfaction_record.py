@@ -246,6 +246,7 @@ def test_a_trial_has_the_ids_and_prompts_of_the_committed_record(
     content["estimators"]["encoder"] |= {"model": "bert", "up_sampling": [1]}
     content["estimators"]["hawkes"] |= {"up_sampling": [1]}
     content["users"]["encoder"] |= {"model": "bert"}
+    content["users"]["few-shot"]["endpoint"] = endpoint.url
     config = tmp_path / "trial.yaml"
     config.write_text(yaml.safe_dump(content))
     out = tmp_path / "out"
@@ -253,7 +254,13 @@ def test_a_trial_has_the_ids_and_prompts_of_the_committed_record(
         SCRIPT, "--config", config, "--limit", 20, "--models", tmp_path / "models", "--output", out
     )
     committed = SCRIPT.parent
-    for name, keys in (("written", 2), ("encoder", 5), ("hawkes", 5), ("few-shot", 5)):
+    for name, keys in (
+        ("written", 2),
+        ("encoder", 5),
+        ("hawkes", 5),
+        ("few-shot", 5),
+        ("users", 3),
+    ):
         ids = []
         for folder in (out, committed):
             with (folder / f"{name}.csv").open(encoding="utf-8") as file:
@@ -344,6 +351,5 @@ def test_exchanged_shares_keep_the_rarer_label_and_every_dialogue_is_labelled_on
     assert exchanged["dissatisfied"].mean() == pytest.approx(share, abs=0.01)
 
     cached = data.user_predictions()
-    trained = cached[cached["setup"] != "Few-shot"]
-    assert (trained.groupby(["system", "setup"]).size() == len(users)).all()
-    assert not trained.duplicated(["system", "setup", "dialogue"]).any()
+    assert (cached.groupby(["system", "setup"]).size() == len(users)).all()
+    assert not cached.duplicated(["system", "setup", "dialogue"]).any()

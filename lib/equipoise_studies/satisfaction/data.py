@@ -312,9 +312,13 @@ def users() -> pd.DataFrame:
 def user_predictions() -> pd.DataFrame:
     """Read the cached probabilities of dissatisfaction of users.
 
-    Columns are those of `users`, system, setup and dissatisfaction.
+    Columns are those of `users`, system, setup and dissatisfaction. A few-shot estimator learns no
+    shares of the labels, so its predictions are repeated for both setups.
     """
     cached = pd.read_csv(project.data("outputs", "satisfaction", "users.csv"))
+    both = [USERS_SHARES, EXCHANGED]
+    cached["setup"] = [both if name == "Few-shot" else [name] for name in cached["setup"]]
+    cached = cached.explode("setup", ignore_index=True)
     return cached.merge(users(), on="dialogue", validate="many_to_one")
 
 
