@@ -5,7 +5,8 @@ A notebook opens one `Report`, adds each table and figure under the name of the 
 ``data/published``, and cells are compared at the published precision. Every cell that differs needs
 a reason in ``data/published/<paper>/explanations.csv``. Code, not the author, decides the status of
 an artefact and the verdict on a claim. A variant has other parameters than the default ones. It is
-compared with the committed report and not with the paper.
+compared with the committed report and not with the paper. Prose is written for the default
+parameters: `Report.expect` states what it relies on.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ from equipoise_compendium.writing import write_csv
 
 Basis = Literal["recomputed", "derived", "replicated on other data"]
 """The basis of an artefact: data of the study, other published numbers, or other data."""
-DEFAULTS_ONLY = "The text describes the default parameters."
-"""Text of a variant in place of prose, which people wrote for the default parameters."""
+ANSWER_CHANGED = "The answer is written for the default parameters and does not hold with these."
+"""The answer of a notebook in which an expectation does not hold."""
 
 
 def _slug(name: str) -> str:
@@ -67,9 +68,7 @@ class Report:
     `equipoise build` sets the folder. A notebook that a person runs writes to
     ``reports/variants/by-hand/<notebook>``, never to the committed report. ``notebook`` is the name
     of the notebook, without ending. ``compared``: whether tables are compared with the published
-    ones although parameters differ from the defaults. ``is_variant``: whether parameters differ.
-    People wrote the text for the defaults, so a variant asserts nothing:
-    ``assert report.is_variant or difference > 0``.
+    ones although parameters differ from the defaults.
     """
 
     def __init__(self, notebook: str, *, compared: bool = False) -> None:
@@ -82,8 +81,10 @@ class Report:
             shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("tables", "figures"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        self.is_variant = bool(os.environ.get(VARIANT_VARIABLE))
-        self._variant = "" if compared else os.environ.get(VARIANT_VARIABLE, "")
+        changed = os.environ.get(VARIANT_VARIABLE, "")
+        self._variant = "" if compared else changed
+        self._must_hold = bool(build_folder) and not changed
+        self._not_so: dict[str, int | None] = {}  # by text, the cell that relies on it; None: all
         self._answer: list[str] = []
         self._known = artefacts()
         self._records: dict[str, dict[str, Any]] = {}
@@ -125,9 +126,15 @@ class Report:
         if self._variant:
             shown = show_variant(title, ours, self._committed(slug), self._variant, digits)
         else:
-            if against is not None:
-                comparison = compare(ours, against, keys, columns, where, tolerance)
-            shown = show_table(slug, title, ours, comparison, digits)
+            problem = ""
+            try:
+                if against is not None:
+                    comparison = compare(ours, against, keys, columns, where, tolerance)
+            except ValueError as error:  # by hand, other parameters may give other rows
+                if self._must_hold:
+                    raise
+                problem = f"Not compared: {error}."
+            shown = show_table(slug, title, ours, comparison, digits, problem)
         files = [f"tables/{slug}.{kind}" for kind in ("csv", "md")]
         write_csv(ours, self.folder / files[0], for_spreadsheets=True)
         (self.folder / files[1]).write_text(shown.formats["text/markdown"], encoding="utf-8")
@@ -205,10 +212,15 @@ class Report:
         the artefact of an additional analysis may be in another notebook. A variant judges nothing.
         """
         paper, _, claim = name.partition("/")
+        stated_claim = stated(paper).loc[claim]
         if self._variant:  # its collections may differ from the protocol
-            statement = stated(paper).loc[claim, "statement"]
-            return Shown.paragraph(f"{statement} Not judged with {self._variant}.")
-        record, stated_claim = evidence_of(paper, claim, evidence), stated(paper).loc[claim]
+            return Shown.paragraph(f"{stated_claim['statement']} Not judged with {self._variant}.")
+        try:
+            record = evidence_of(paper, claim, evidence)
+        except ValueError as error:
+            if self._must_hold:
+                raise
+            return Shown.paragraph(f"{stated_claim['statement']} Not judged: {error}.")
         artefact = f"{paper}/{stated_claim['artefact']}"
         is_reported = artefact in self._records
         if not is_reported and stated_claim["kind"] in ("finding", "consistency check"):
@@ -235,23 +247,45 @@ class Report:
             raise ValueError(f"{artefact}: a claim with a reason is missing in claims.csv")
         for name in rows.index:
             self.claim(f"{paper}/{name}", {})
-        if self._variant:
-            return self.say()
         return show_untestable(rows.to_dict("records"))
 
+    def expect(self, condition: object, text: str, *, everywhere: bool = False) -> bool:
+        """State what prose relies on, such as "BM25 is ahead"; return whether it holds.
+
+        If it does not hold, a build with default parameters fails. By hand, and with other
+        parameters, one line says so. `say` then displays nothing in the same cell, or nowhere in
+        the notebook with ``everywhere``, and `answer` lists the text. The title of a figure relies
+        on it by ``if report.expect(...):``.
+        """
+        if condition:
+            return True
+        if self._must_hold:
+            raise AssertionError(f"prose relies on this, and it does not hold: {text}")
+        from IPython.display import display
+
+        self._not_so[text] = None if everywhere else _running_cell()
+        display(Shown.paragraph(f"Not so with these parameters: {text}."))
+        return False
+
     def say(self, *sentences: str) -> Shown:
-        """Display prose with computed values as plain text; a variant displays one line."""
-        return Shown.paragraph(DEFAULTS_ONLY if self.is_variant else " ".join(sentences))
+        """Display prose with computed values as plain text, if what it relies on holds."""
+        unreliable = self._not_so.values()
+        if None in unreliable or _running_cell() in unreliable:
+            return Shown.paragraph("")
+        return Shown.paragraph(" ".join(sentences))
 
     def answer(self, *sentences: str) -> None:
         """Display the answer to the notebook's question at its top.
 
         Call it at the end with the sentences. A notebook without a key figure calls it at the top,
-        too, without arguments; the others call `top_of_page` there.
+        too, without arguments; the others call `top_of_page` there. The answer relies on every
+        expectation of the notebook.
         """
         from IPython.display import DisplayHandle
 
-        self._answer = [DEFAULTS_ONLY] if sentences and self.is_variant else list(sentences)
+        self._answer = list(sentences)
+        if sentences and self._not_so:
+            self._answer = [ANSWER_CHANGED, *(f"Not so: {text}." for text in self._not_so)]
         # IPython has no types.
         handle: Any = DisplayHandle("answer")  # type: ignore[no-untyped-call]
         if sentences:
@@ -323,6 +357,14 @@ class Report:
             "differences": [asdict(difference) for difference in differences],
             "claims": [],
         }
+
+
+def _running_cell() -> int:
+    """Return the number of the cell that runs, or 0 outside of a notebook."""
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()  # type: ignore[no-untyped-call]
+    return shell.execution_count if shell is not None else 0
 
 
 def status_of(basis: Basis, comparison: Comparison | None) -> str:

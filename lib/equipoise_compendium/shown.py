@@ -295,6 +295,11 @@ def difference_lines(differences: Iterable[Difference]) -> list[str]:
     return lines
 
 
+OTHER_STUDY = "The parameters, the data or the code differ from the published study."
+"""Sentence above cells that differ from published ones without a reason."""
+_DIFFERING = ["Row", "Column", "Ours", "Published", "Difference"]
+
+
 def _boxed(name: str, caption: str, verdict: str, content: str, notes: Sequence[str] = ()) -> str:
     """Write the box of a table, with an id by which the site adds links to the files."""
     anchor = f' id="{html.escape(name)}"' if name else ""
@@ -303,23 +308,40 @@ def _boxed(name: str, caption: str, verdict: str, content: str, notes: Sequence[
 
 
 def show_table(
-    name: str, caption: str, ours: pd.DataFrame, comparison: Comparison | None, digits: int
+    name: str,
+    caption: str,
+    ours: pd.DataFrame,
+    comparison: Comparison | None,
+    digits: int,
+    verdict: str = "",
 ) -> Shown:
-    """Display a table; mark each cell that differs from a published table."""
-    table, verdict, notes = ours, "", list[str]()
+    """Display a table; mark and list each cell that differs from a published table.
+
+    ``verdict`` is the sentence after the caption if there is no comparison.
+    """
+    table, notes, unexplained = ours, list[str](), list[Difference]()
     if comparison is not None:
         table = comparison.ours
         equal = comparison.cells - len(comparison.differences)
         verdict = f"{equal} of {comparison.cells} published cells agree at the published precision."
-        notes = difference_lines(comparison.differences)
+        unexplained = [each for each in comparison.differences if not each.reason]
+        notes = difference_lines(each for each in comparison.differences if each.reason)
     header, rows = _rows(table, digits, comparison)
     content = f'<div style="overflow-x: auto">{html_table("", header, rows)}</div>'
     title = f"{markdown_cell(caption)}. {verdict}".strip()
     markdown = f"{title}\n\n{markdown_table(header, rows)}"
     if notes:
         markdown += f"\n{markdown_list(notes)}"
-    words = "\n".join([f"{caption}. {verdict}".strip(), *notes])
-    return Shown.text(words, markdown, _boxed(name, caption, verdict, content, notes))
+    if unexplained:
+        listed = [
+            (each.row, each.column, each.ours, each.printed, each.difference)
+            for each in unexplained
+        ]
+        content += html_table(OTHER_STUDY, _DIFFERING, listed)
+        markdown += f"\n{OTHER_STUDY}\n\n{markdown_table(_DIFFERING, listed)}"
+    page = _boxed(name, caption, verdict, content, notes)
+    words = [f"{caption}. {verdict}".strip(), *notes, *difference_lines(unexplained)]
+    return Shown.text("\n".join(words), markdown, page)
 
 
 def show_variant(
@@ -401,8 +423,8 @@ def _decimals_of(row: Mapping[str, Any]) -> int:
     """Return the decimals that show two digits of an interval, or 4 without an interval."""
     low, high, estimate = row["low"], row["high"], abs(row["estimate"])
     width = estimate / 100 if low is None else high - low
-    if width == 0:
-        return 0 if estimate == round(estimate) else 3
+    if width == 0 or math.isinf(width):
+        return 0 if estimate % 1 == 0 else 3
     return min(max(1 - math.floor(math.log10(width)), 0), 8)
 
 
