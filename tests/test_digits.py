@@ -12,7 +12,6 @@ import nbformat
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.writing import is_p_value
 
 REPORTS = project.root() / "reports"
 NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -28,14 +27,14 @@ def digits(number: str) -> int:
     return len(mantissa.replace(".", ""))
 
 
-def faults(numbers: Sequence[str], *, may_be_small: bool = False) -> list[str]:
+def faults(numbers: Sequence[str]) -> list[str]:
     """List the numbers of a column that are too long, or too small for the scale of the column."""
     values = [abs(Decimal(number.replace("−", "-"))) for number in numbers]
     scale = max([Decimal(1), *values])
     found = []
     for number, value in zip(numbers, values, strict=True):
         is_small = 0 < value < scale * Decimal("1e-12")
-        if digits(number) > 12 or (is_small and not may_be_small):
+        if digits(number) > 12 or is_small:
             found.append(number)
     return found
 
@@ -43,7 +42,6 @@ def faults(numbers: Sequence[str], *, may_be_small: bool = False) -> list[str]:
 def test_faults_are_found() -> None:
     assert faults(["0.123456789012", "12345678901.2", "120000000000000"]) == ["0.123456789012"]
     assert faults(["0.1234567890123", "1.1e-16"]) == ["0.1234567890123", "1.1e-16"]
-    assert faults(["1.1e-16", "0.1234567890123"], may_be_small=True) == ["0.1234567890123"]
     assert IN_TEXT.findall("a1234567890123456 has 3 of 0.1234567890123") == ["3", "0.1234567890123"]
 
 
@@ -57,9 +55,7 @@ def test_tables() -> None:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
         for name, column in table.items():
             numbers = [cell for cell in column if NUMBER.fullmatch(cell)]
-            # A p-value may be small: it is no difference of larger numbers.
-            may_be_small = is_p_value(name) or name in ("p_value", "p_holm")
-            if wrong := faults(numbers, may_be_small=may_be_small):
+            if wrong := faults(numbers):
                 found[path.relative_to(REPORTS).as_posix(), name] = wrong
     assert found == {}
 

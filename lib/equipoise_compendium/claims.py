@@ -371,7 +371,7 @@ def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         row |= parts[needed - 1]
         row["tends"] = "supports" if for_it <= against_it else "contradicts"
         if any(part["low"] is not None for part in parts):
-            row["p_value"] = rounded(min(1.0, 2 * min(for_it, against_it)), scale=0)
+            row["p_value"] = rounded(min(1.0, 2 * min(for_it, against_it)))
         rows.append(row)
     return rows
 
@@ -400,7 +400,7 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     tested = table[table["p_value"].notna() & ~is_control]
     for _, family in tested.groupby(["paper", "basis", "kind"]):
         corrected = multipletests(family["p_value"].astype(float), method="holm")[1]
-        table.loc[family.index, "p_holm"] = [rounded(p_value, scale=0) for p_value in corrected]
+        table.loc[family.index, "p_holm"] = [rounded(p_value) for p_value in corrected]
     pairs = zip(table["tends"], table["p_holm"], strict=True)
     table["result"] = [result_of(tends, p_value) for tends, p_value in pairs]
 

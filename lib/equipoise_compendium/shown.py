@@ -24,7 +24,6 @@ from equipoise_compendium.printed import (
 )
 from equipoise_compendium.terms import QUANTIFIERS, SOURCES, css_name
 from equipoise_compendium.words import number, plain
-from equipoise_compendium.writing import is_p_value
 
 MARKS = " better than"
 """End of the name of a column of marks, such as letters, for the column named before it."""
@@ -266,12 +265,12 @@ def _rows(
         is_number = column.dtype != bool and (
             pd.api.types.is_numeric_dtype(column) or decimals is not None
         )
-        has_p_values = name not in published and is_p_value(name)
+        is_p_value = name not in published and str(name).split(" ")[0] == "p"
         separates = any("," in str(cell) for cell in published.get(name, ()))
         marks = table.get(f"{name}{MARKS}", [""] * len(table))
         cells = []
         for row, value, mark in zip(table.index, column, marks, strict=True):
-            text = _text(value, decimals, has_p_values)
+            text = _text(value, decimals, is_p_value)
             if separates and text.isdigit():  # thousands as in the published column
                 text = f"{int(text):,}"
             cells.append(Cell(text, raw(mark), differing.get((row, name), ""), number=is_number))

@@ -30,24 +30,16 @@ def rounded(number: float, scale: float = 1.0) -> float:
 
 
 def rounded_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Round the floats of a table; the scale of a column is its largest number, at least 1.
-
-    A p-value may be small: it is no difference of larger numbers.
-    """
+    """Round the floats of a table; the scale of a column is its largest number, at least 1."""
     tidy = table.copy()
-    for place, (name, column) in enumerate(table.items()):
+    for place, (_, column) in enumerate(table.items()):
         if not (pd.api.types.is_float_dtype(column) or pd.api.types.is_object_dtype(column)):
             continue
         floats = [abs(cell) for cell in column if isinstance(cell, float) and math.isfinite(cell)]
-        scale = 0.0 if is_p_value(name) else max([1.0, *floats])
+        scale = max([1.0, *floats])
         cells = [rounded(cell, scale) if isinstance(cell, float) else cell for cell in column]
         tidy.isetitem(place, pd.Series(cells, column.index, column.dtype))
     return tidy
-
-
-def is_p_value(column: object) -> bool:
-    """Return whether a column has p-values, by its name: ``p`` or ``p of r``."""
-    return str(column).split(" ")[0] == "p"
 
 
 def harmless(text: Any) -> Any:
