@@ -91,6 +91,7 @@ COLUMNS = [
 """Columns of ``reports/claims.csv``: one row per claim and collection.
 
 ``parts`` are the parts with evidence, of which ``met`` have an estimate that meets the criterion.
+A p-value below 1e-12 is 0.
 """
 ERROR = 0.05
 """Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""

@@ -32,7 +32,8 @@ def rounded(number: float, scale: float = 1.0) -> float:
 def rounded_table(table: pd.DataFrame) -> pd.DataFrame:
     """Round the floats of a table; the scale of a column is its largest number, at least 1."""
     tidy = table.copy()
-    for place, (_, column) in enumerate(table.items()):
+    for place in range(table.shape[1]):
+        column = table.iloc[:, place]
         if not (pd.api.types.is_float_dtype(column) or pd.api.types.is_object_dtype(column)):
             continue
         floats = [abs(cell) for cell in column if isinstance(cell, float) and math.isfinite(cell)]
@@ -49,7 +50,8 @@ def harmless(text: Any) -> Any:
 
 def _digits(cell: Any) -> Any:
     """Write a float of a column of several types, to which ``float_format`` does not apply."""
-    return CSV_DIGITS % (cell + 0.0) if isinstance(cell, float) and cell == cell else cell
+    is_number = isinstance(cell, float) and not math.isnan(cell)
+    return CSV_DIGITS % (cell + 0.0) if is_number else cell
 
 
 def write_csv(
@@ -69,10 +71,10 @@ def write_csv(
         if pd.api.types.is_float_dtype(dtype):
             # A negative zero becomes zero, because the sign of a sum of zeros is arbitrary.
             tidy.isetitem(place, tidy.iloc[:, place] + 0.0)
-        elif pd.api.types.is_object_dtype(dtype):
-            tidy.isetitem(place, tidy.iloc[:, place].map(_digits))
-        if for_spreadsheets and not pd.api.types.is_numeric_dtype(dtype):
+        elif for_spreadsheets and not pd.api.types.is_numeric_dtype(dtype):
             tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
+        if pd.api.types.is_object_dtype(dtype):
+            tidy.isetitem(place, tidy.iloc[:, place].map(_digits))
     tidy.to_csv(
         path,
         index=False,
