@@ -190,6 +190,21 @@ def tracked() -> list[Path]:
     return [ROOT / name for name in listed.stdout.decode().split("\0") if name]
 
 
+def test_every_clone_has_the_line_ends_that_are_committed() -> None:
+    """On Windows too: text has the line ends of Unix, and binary files are marked."""
+    tracked()
+    listed = subprocess.run(["git", "ls-files", "--eol"], cwd=ROOT, capture_output=True, check=True)
+    for line in listed.stdout.decode().splitlines():
+        ends, path = line.split("\t")
+        if ends.startswith("i/-text"):
+            assert "attr/-text" in ends, path
+        else:
+            assert ends.startswith(("i/lf", "i/none")), path
+            assert "eol=lf" in ends, path
+    template = LIB / "equipoise_compendium" / "starter" / "compendium" / "dot-gitattributes"
+    assert template.read_text() == (ROOT / ".gitattributes").read_text()
+
+
 def test_top_level_holds_no_clutter() -> None:
     allowed = {
         "notebooks",

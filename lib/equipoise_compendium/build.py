@@ -293,6 +293,7 @@ def check() -> list[str]:
         for file in sorted(path for path in Path(folder).rglob("*") if path.is_file()):
             name = file.relative_to(folder)
             on_disk = reports / name
-            if not on_disk.is_file() or on_disk.read_bytes() != file.read_bytes():
+            expected = file.read_bytes().splitlines()
+            if not on_disk.is_file() or on_disk.read_bytes().splitlines() != expected:
                 faults.append(f"reports/{name} is outdated: run equipoise build")
     return faults

@@ -31,6 +31,7 @@ from equipoise_compendium.terms import (
     VERDICTS,
 )
 from equipoise_compendium.words import interval
+from equipoise_compendium.writing import rounded
 
 STATED = [
     "claim",
@@ -90,6 +91,7 @@ COLUMNS = [
 """Columns of ``reports/claims.csv``: one row per claim and collection.
 
 ``parts`` are the parts with evidence, of which ``met`` have an estimate that meets the criterion.
+A p-value below 1e-12 is 0.
 """
 ERROR = 0.05
 """Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
@@ -102,6 +104,7 @@ _NUMBERS = [*_COUNTS, "estimate", "low", "high", "published", "p_value", "p_holm
 class Evidence:
     """An estimate and its 95% confidence interval over ``n`` units, with the paper's value.
 
+    The numbers are rounded, so that no decision depends on the last bits of the processor.
     ``reason`` states why there is no interval (nothing was sampled) or, without an estimate, why
     the collection cannot judge the claim.
     """
@@ -114,9 +117,13 @@ class Evidence:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        numbers = [self.estimate, self.low, self.high, self.published]
-        if any(number is not None and math.isnan(number) for number in numbers):
-            raise ValueError(f"evidence must not be NaN, got {self}")
+        for name in ("estimate", "low", "high", "published"):
+            number = getattr(self, name)
+            if number is None:
+                continue
+            if math.isnan(number):
+                raise ValueError(f"evidence must not be NaN, got {self}")
+            object.__setattr__(self, name, rounded(number))
         has_interval = self.low is not None
         if has_interval != (self.high is not None) or has_interval == bool(self.reason):
             raise ValueError(f"evidence must have an interval, or a reason for none, got {self}")
@@ -183,7 +190,8 @@ class Criterion:
             gap = self.high - estimate
             distances.append(_in_errors(gap, above if gap > 0 else below))
         nearest = min(distances)
-        return float(stats.norm.sf(nearest)), float(stats.norm.cdf(nearest))
+        support, against = float(stats.norm.sf(nearest)), float(stats.norm.cdf(nearest))
+        return rounded(support, scale=0), rounded(against, scale=0)
 
 
 def _in_errors(gap: float, half: float) -> float:
@@ -364,7 +372,7 @@ def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         row |= parts[needed - 1]
         row["tends"] = "supports" if for_it <= against_it else "contradicts"
         if any(part["low"] is not None for part in parts):
-            row["p_value"] = min(1.0, 2 * min(for_it, against_it))
+            row["p_value"] = rounded(min(1.0, 2 * min(for_it, against_it)))
         rows.append(row)
     return rows
 
@@ -393,7 +401,7 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     tested = table[table["p_value"].notna() & ~is_control]
     for _, family in tested.groupby(["paper", "basis", "kind"]):
         corrected = multipletests(family["p_value"].astype(float), method="holm")[1]
-        table.loc[family.index, "p_holm"] = corrected
+        table.loc[family.index, "p_holm"] = [rounded(p_value) for p_value in corrected]
     pairs = zip(table["tends"], table["p_holm"], strict=True)
     table["result"] = [result_of(tends, p_value) for tends, p_value in pairs]
 
@@ -417,6 +425,7 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
             table.loc[index, "n_needed"] = units_needed(row)
     text = table.columns.difference(_NUMBERS)
     table[text] = table[text].fillna("")
+    table = table.astype(dict.fromkeys(_NUMBERS, "float"))
     table = table.astype(dict.fromkeys(_COUNTS, "Int64"))
     return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
 
@@ -457,7 +466,8 @@ def units_needed(row: Mapping[str, Any]) -> int | None:
     if gap <= 1e-9 * max(1.0, abs(effect)) or row["high"] == row["low"]:
         return None
     standard_error = (row["high"] - row["low"]) / (2 * _95)
-    return math.ceil(row["n"] * ((_95 + stats.norm.ppf(0.8)) * standard_error / gap) ** 2)
+    needed = row["n"] * ((_95 + stats.norm.ppf(0.8)) * standard_error / gap) ** 2
+    return math.ceil(rounded(needed))
 
 
 # --- all claims -----------------------------------------------------------------------------------

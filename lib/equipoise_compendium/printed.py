@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.writing import CSV_DIGITS
+from equipoise_compendium.writing import CSV_DIGITS, rounded
 
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
 EMPTY_CELLS = ("", "-", "–", "—")
@@ -253,7 +253,8 @@ def compare(
             n_cells += 1
             parsed, number = Printed.parse(text), as_number(value)
             if parsed.number is not None and number is not None:
-                largest = max(largest or 0.0, abs(number - parsed.number))
+                difference = rounded(number - parsed.number, max(1.0, abs(parsed.number)))
+                largest = max(largest or 0.0, abs(difference))
             if not parsed.agrees(value, text, allowed):
                 reason, is_proved = reasons.get((label, column), ("", False))
                 differences.append(Difference(label, column, text, raw(value), reason, is_proved))

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from equipoise_compendium.writing import rounded
+
 MANIFEST = "manifest.json"
 REPORT_FOLDER_VARIABLE = "EQUIPOISE_REPORT_FOLDER"
 VARIANT_VARIABLE = "EQUIPOISE_VARIANT"
@@ -28,5 +30,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write the manifest of a report, the same bytes for the same content."""
-    text = json.dumps(manifest, indent=1, sort_keys=True)
+    exact = json.dumps(manifest)
+    content = json.loads(exact, parse_float=lambda number: rounded(float(number), scale=0))
+    text = json.dumps(content, indent=1, sort_keys=True)
     (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")

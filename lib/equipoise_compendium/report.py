@@ -46,7 +46,7 @@ from equipoise_compendium.shown import (
 )
 from equipoise_compendium.terms import REPLICATED
 from equipoise_compendium.words import plain
-from equipoise_compendium.writing import write_csv
+from equipoise_compendium.writing import rounded_table, write_csv
 
 Basis = Literal["recomputed", "derived", "replicated on other data"]
 """The basis of an artefact: data of the study, other published numbers, or other data."""
@@ -122,6 +122,7 @@ class Report:
         if against is None and name in self._known.index and basis != REPLICATED:
             against = name
         title, slug = self._title(name, caption), _slug(name)
+        ours = rounded_table(ours)
         comparison = None
         if self._variant:
             shown = show_variant(title, ours, self._committed(slug), self._variant, digits)
@@ -163,6 +164,8 @@ class Report:
         contains these numbers. The other parameters are as in `table`.
         """
         comparison = None
+        if values is not None:
+            values = rounded_table(values)
         if against is not None:
             if values is None:
                 raise ValueError(f"{name} needs values, by which a figure is compared")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
@@ -19,9 +20,38 @@ CSV_DIGITS = "%.12g"
 _FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
 
 
+def rounded(number: float, scale: float = 1.0) -> float:
+    """Round to 12 significant digits; what is below 1e-12 of the scale becomes 0.
+
+    The last bits of a sum or a logarithm depend on the processor. So numbers are rounded where they
+    are recorded, before anything is decided from them.
+    """
+    return 0.0 if abs(number) <= 1e-12 * scale else float(CSV_DIGITS % number)
+
+
+def rounded_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Round the floats of a table; the scale of a column is its largest number, at least 1."""
+    tidy = table.copy()
+    for place in range(table.shape[1]):
+        column = table.iloc[:, place]
+        if not (pd.api.types.is_float_dtype(column) or pd.api.types.is_object_dtype(column)):
+            continue
+        floats = [abs(cell) for cell in column if isinstance(cell, float) and math.isfinite(cell)]
+        scale = max([1.0, *floats])
+        cells = [rounded(cell, scale) if isinstance(cell, float) else cell for cell in column]
+        tidy.isetitem(place, pd.Series(cells, column.index, column.dtype))
+    return tidy
+
+
 def harmless(text: Any) -> Any:
     """Put an apostrophe before text that a spreadsheet would run as a formula."""
     return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
+
+
+def _digits(cell: Any) -> Any:
+    """Write a float of a column of several types, to which ``float_format`` does not apply."""
+    is_number = isinstance(cell, float) and not math.isnan(cell)
+    return CSV_DIGITS % (cell + 0.0) if is_number else cell
 
 
 def write_csv(
@@ -43,6 +73,8 @@ def write_csv(
             tidy.isetitem(place, tidy.iloc[:, place] + 0.0)
         elif for_spreadsheets and not pd.api.types.is_numeric_dtype(dtype):
             tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
+        if pd.api.types.is_object_dtype(dtype):
+            tidy.isetitem(place, tidy.iloc[:, place].map(_digits))
     tidy.to_csv(
         path,
         index=False,

@@ -284,6 +284,18 @@ def test_other_data_change_the_verdict_of_every_kind(
     assert verdicts == ["supported", "contradicted", "inconclusive"]
 
 
+@pytest.mark.parametrize("bits", [-1, 0, 1])
+def test_no_verdict_hangs_on_the_last_bits(protocol: Any, bits: int) -> None:
+    """Estimates on the bound, parts with equal support, and an estimate of zero."""
+    protocol(CLAIM | {"quantifier": "all", "collections": "paper", "control": "none"})
+    last = bits * 2.0**-54
+    parts = {"a": Evidence(0.3 + last, 0.1, 0.5), "b": Evidence(0.3 - last, 0.1, 0.5)}
+    (row,) = judged(("x", {"paper": parts}))["x"]["evidence"]
+    assert (row["part"], row["estimate"]) == ("b", 0.3)
+    (row,) = judged(("x", {"paper": Evidence(last, reason="exact")}))["x"]["evidence"]
+    assert (row["met"], row["result"]) == (0, "contradicts")
+
+
 def test_units_needed_detect_the_published_effect_four_times_in_five() -> None:
     rng = np.random.default_rng(4)
     sample = rng.normal(0.1, 1.0, 50)

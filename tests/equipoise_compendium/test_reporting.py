@@ -17,7 +17,7 @@ from equipoise.readers import number
 from equipoise_compendium import ledger, project
 from equipoise_compendium.claims import Evidence, stated, table_of
 from equipoise_compendium.printed import Difference, Printed, artefacts, compare, printed_table
-from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
+from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, read_manifest, write_manifest
 from equipoise_compendium.report import Report
 from equipoise_compendium.shown import (
     OTHER_STUDY,
@@ -108,10 +108,31 @@ def test_every_explanation_belongs_to_a_printed_cell(paper: str) -> None:
         assert row.column in printed_table(str(row.artefact)).columns
 
 
-def test_csv_keeps_twelve_digits_and_no_negative_zero() -> None:
+@pytest.mark.parametrize("kind", [float, object])
+def test_csv_keeps_twelve_digits_and_no_negative_zero(kind: type) -> None:
     stream = io.StringIO()
-    write_csv(pd.DataFrame({"id": ["007"], "third": [1 / 3], "zero": [-0.0]}), stream)
-    assert stream.getvalue() == "id,third,zero\n007,0.333333333333,0\n"
+    numbers = pd.DataFrame({"third": [1 / 3, 2.0], "zero": [-0.0, None]}, dtype=kind)
+    write_csv(numbers.assign(id=["007", "08"]), stream)
+    assert stream.getvalue() == "third,zero,id\n0.333333333333,0,007\n2,,08\n"
+
+
+def test_the_last_bits_of_a_number_reach_no_report(report: Report, tmp_path: Path) -> None:
+    """A table shows, compares and saves numbers with twelve digits; no p-value is shown as 0."""
+    table = pd.DataFrame({"half": [0.125 + 2**-53, 0.375 - 2**-53], "none": [0.1 + 0.2 - 0.3, 0.5]})
+    table = table.assign(p=[1 / 3e20, 0.5], mixed=[1 - 2**-53, "a"])
+    shown = report.table("bits", table, digits=2)
+    assert "| 0.12 | 0.00 | &lt; 0.01 | 1.00 |" in shown.formats["text/markdown"]
+    assert "| 0.38 | 0.50 | 0.50 | a |" in shown.formats["text/markdown"]
+    saved = (tmp_path / "tables" / "bits.csv").read_text()
+    assert saved == "half,none,p,mixed\n0.125,0,0,1\n0.375,0.5,0.5,a\n"
+
+
+def test_a_manifest_has_twelve_digits_and_what_a_person_chose(tmp_path: Path) -> None:
+    write_manifest(tmp_path, {"largest": [1 / 3, -0.0], "parameters": {"scale": 1e-13, "size": 3}})
+    assert read_manifest(tmp_path) == {
+        "largest": [0.333333333333, 0.0],
+        "parameters": {"scale": 1e-13, "size": 3},
+    }
 
 
 def test_text_from_data_is_escaped_everywhere(report: Report, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from commands import called
 from crawl import broken_links
 from equipoise import catalogue
 from equipoise_compendium import project, settings, start
-from equipoise_compendium.build import build
+from equipoise_compendium.build import build, check
 from equipoise_compendium.printed import artefacts
 from equipoise_compendium.site import pages
 
@@ -106,6 +107,20 @@ def test_the_compendium_knows_no_study_measure_or_paper() -> None:
     for path in files:
         match = pattern.search(path.read_text(encoding="utf-8"))
         assert match is None, f"{path.relative_to(PACKAGE)}: {match and match[0]}"
+
+
+def test_line_ends_of_windows_make_no_file_outdated(
+    compendium: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = tmp_path / "clone"
+    shutil.copytree(compendium, clone)
+    for path in clone.rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    monkeypatch.setattr(project, "root", lambda: clone)
+    assert check() == pages.check() == []
+    (clone / "reports" / "ledger.csv").write_text("altered")
+    assert check() == ["reports/ledger.csv is outdated: run equipoise build"]
 
 
 def test_its_tests_pass(compendium: Path) -> None:

@@ -12,6 +12,7 @@ from equipoise.measures import gfrc, gfrc2
 from equipoise.nuggets import NuggetTable, read_nuggets
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.writing import rounded
 from equipoise_studies.pilot import explore
 
 GAINS: dict[str, Any] = {"halves": {1: 0.5, 2: 1.0}, "exponential": {1: 0.25, 2: 0.75}}
@@ -67,7 +68,7 @@ def test_each_row_is_that_of_its_settings() -> None:
             for run, attribute, measure, value in scores.drop(columns="topic").itertuples(
                 index=False
             ):
-                assert row.loc[run, f"{measure} {attribute}".strip()] == value
+                assert row.loc[run, f"{measure} {attribute}".strip()] == rounded(value)
     served = (
         grid[(grid["stopping model"] == "words") & (grid["patience"] == 1250)]
         .groupby("run")["served"]

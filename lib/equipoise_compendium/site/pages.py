@@ -338,12 +338,12 @@ def check() -> list[str]:
     on_disk = {}
     for path in folder.rglob("*"):
         if path.is_file():
-            on_disk[path.relative_to(folder).as_posix()] = path.read_bytes()
+            on_disk[path.relative_to(folder).as_posix()] = path.read_bytes().splitlines()
     files = pages()
     faults = []
     for name in sorted({*on_disk, *files}):
         if name not in files:
             faults.append(f"reports/site/{name} is not part of the site: remove it")
-        elif on_disk.get(name) != files[name]:
+        elif on_disk.get(name) != files[name].splitlines():
             faults.append(f"reports/site/{name} is outdated: run equipoise site")
     return faults

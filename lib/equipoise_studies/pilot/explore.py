@@ -17,6 +17,7 @@ from equipoise.measures import gfrc, gfrc2
 from equipoise.nuggets import NuggetTable
 from equipoise.options import Gains
 from equipoise_compendium.plots import literal, look
+from equipoise_compendium.writing import rounded_table
 from equipoise_studies.pilot.figures import label_ends
 
 _PATIENCE_TICKS = (50, 100, 200, 500, 1250)
@@ -95,7 +96,8 @@ def settings_grid(
     table = pd.concat([wide.pop("run"), chosen.reset_index(drop=True), wide], axis=1)
     # runs in the order of their first rows
     run_number = pd.factorize(table["run"])[0]
-    return table.iloc[np.argsort(run_number, kind="stable")]
+    # Rounded, because `reach` decides which run has the higher value.
+    return rounded_table(table.iloc[np.argsort(run_number, kind="stable")])
 
 
 def by_patience(grid: pd.DataFrame) -> Figure:

@@ -377,7 +377,9 @@ class Candidates:
         # Scores are compared in single precision, as by trec_eval; padding comes last.
         keys = np.where(self.is_candidate, -scores, np.inf).astype(np.float32)
         ranked = np.take_along_axis(
-            np.broadcast_to(self.relevant, keys.shape), np.argsort(keys, axis=-1), axis=-1
+            np.broadcast_to(self.relevant, keys.shape),
+            np.argsort(keys, axis=-1, kind="stable"),
+            axis=-1,
         )
         precision = ranked.cumsum(axis=-1) / np.arange(1, ranked.shape[-1] + 1)
         return (ranked * precision).sum(axis=-1) / self.relevant.sum(axis=-1)
