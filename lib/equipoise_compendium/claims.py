@@ -406,7 +406,7 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     for _, family in tested.groupby(["paper", "basis", "kind"]):
         # Holm's correction; to import statsmodels takes longer than to judge all claims.
         ordered = family["p_value"].astype(float).sort_values()
-        corrected = (ordered * range(len(ordered), 0, -1)).cummax().clip(upper=1.0)
+        corrected = (ordered * np.arange(len(ordered), 0, -1)).cummax().clip(upper=1.0)
         table.loc[corrected.index, "p_holm"] = corrected
     pairs = zip(table["tends"], table["p_holm"], strict=True)
     table["result"] = [result_of(tends, p_value) for tends, p_value in pairs]
