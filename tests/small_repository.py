@@ -7,6 +7,7 @@ from pathlib import Path
 import nbformat
 
 from equipoise_compendium import project
+from equipoise_compendium.provenance import write_manifest
 
 PARAMETERS = """\
 size: int = 3  # how many rows
@@ -38,6 +39,16 @@ def notebook(*cells: str, title: str = "An example") -> nbformat.NotebookNode:
 def put(root: Path, *cells: str, name: str = "example", title: str = "An example") -> None:
     """Write a notebook of these cells into a repository."""
     nbformat.write(notebook(*cells, title=title), root / "notebooks" / f"{name}.ipynb")
+
+
+def put_report(root: Path, name: str, title: str = "An example") -> None:
+    """Write a notebook, and a report of it without tables and figures."""
+    put(root, name=name, title=title)
+    folder = root / "reports" / name
+    folder.mkdir(parents=True)
+    shutil.copy(root / "notebooks" / f"{name}.ipynb", folder)
+    empty = {"notebook": name, "answer": [], "artefacts": [], "beyond": []}
+    write_manifest(folder, empty)
 
 
 def make(root: Path) -> None:

@@ -111,7 +111,7 @@ def test_constraints_pin_every_requirement() -> None:
 
 MAY_IMPORT = {
     "equipoise": {"equipoise"},
-    "equipoise_compendium": {"equipoise_compendium"},
+    "equipoise_compendium": {"equipoise", "equipoise_compendium"},
     "equipoise_studies": {"equipoise", "equipoise_compendium", "equipoise_studies"},
     "equipoise_cli": {"equipoise", "equipoise_compendium", "equipoise_studies", "equipoise_cli"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
@@ -33,18 +34,20 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], jobs: int | N
     from equipoise_compendium.site import pages
 
     names = [notebook_name(notebook) for notebook in notebooks]
-    n_failed = n_built = 0
+    n_failed = 0
+    changed = set()
     for outcome in builder.build(names, named(parameters, "a parameter"), jobs):
         place = outcome.folder.relative_to(project.root())
         is_variant = len(place.parts) > 2
-        n_built += outcome.state == "built" and not is_variant
+        if outcome.state != "kept" and not is_variant:
+            changed.add(outcome.notebook)
         line = f"{outcome.state:>6}  {outcome.notebook}"
         click.echo(f"{line}  {place}" if is_variant else line)
         if outcome.error:
             n_failed += 1
             click.echo(f"{outcome.notebook}: {outcome.error}", err=True)
-    if n_built:
-        pages.refresh()
+    if changed:
+        pages.refresh(changed if names else None)
         click.echo(" built  the site: reports/site/index.html")
     if n_failed:
         fail([f"notebooks that failed: {n_failed}. Their reports are unchanged"])
@@ -69,13 +72,24 @@ def list_notebooks() -> None:
 
 @click.command()
 def check() -> None:
-    """Recompute each status, and compare it with the ledger."""
+    """Recompute each status, and compare it with the ledger.
+
+    It prints one line per table and figure: whether its published cells were reproduced.
+    """
     from equipoise_compendium import build as builder
     from equipoise_compendium.site import pages
     from equipoise_compendium.start import unchanged_sentences
 
     for note in unchanged_sentences():
         click.echo(note, err=True)
+    results = builder.results()
+    for result, line in results:
+        click.echo(f"{f'[{result}]':<15} {line}")
+    counts = Counter(result for result, _ in results)
+    click.echo(
+        f"{len(results)} tables and figures: {counts['OK']} OK, {counts['DIFFERS']} differ, "
+        f"{counts['NOT COMPARED']} not compared"
+    )
     fail(builder.check() + pages.check())
     click.echo("Ledger, claims, findings and site agree with the reports.")
 

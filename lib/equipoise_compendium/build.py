@@ -1,6 +1,7 @@
 """Run notebooks with papermill into a temporary folder, and move each complete report into place.
 
-`check` recomputes each status from the published tables and the tables of the reports.
+`check` recomputes each status from the published tables and the tables of the reports. The
+processes that run the notebooks import this module, so it imports pandas only where it needs it.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ import logging
 import multiprocessing
 import os
 import re
+import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
+import psutil
 from tqdm import tqdm
 
-from equipoise_compendium import claims, findings, ledger, project
+from equipoise_compendium import project
 from equipoise_compendium.notebooks import Notebook, find_notebooks, normalise
-from equipoise_compendium.printed import Comparison, Difference, compare, read_text_table
 from equipoise_compendium.provenance import (
     MANIFEST,
     REPORT_FOLDER_VARIABLE,
@@ -31,14 +33,21 @@ from equipoise_compendium.provenance import (
     read_manifest,
     write_manifest,
 )
-from equipoise_compendium.report import status_of
-from equipoise_compendium.shown import difference_lines, show_claim
-from equipoise_compendium.writing import write_csv
+
+if TYPE_CHECKING:
+    from equipoise_compendium.printed import Comparison
+
+REPLACED = ".replaced"
+"""The folder, next to the new reports of a build, of the reports that they replace."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a build for one notebook: built, or the old report kept, with the error."""
+    """The result of a build for one notebook.
+
+    ``state``: built; or the old report kept, with the error; or judged, if only verdicts on its
+    claims changed, since all claims of a paper are judged together.
+    """
 
     notebook: str
     state: str
@@ -151,6 +160,9 @@ def _run(
 
 def unexplained_cells(folder: Path) -> str:
     """Return a message about cells of a report that differ without a reason, else ""."""
+    from equipoise_compendium.printed import Difference
+    from equipoise_compendium.shown import difference_lines
+
     manifest = read_manifest(folder)
     lines = []
     for record in manifest["artefacts"] if manifest else []:
@@ -163,11 +175,32 @@ def unexplained_cells(folder: Path) -> str:
 
 
 def _move(staged: Path, target: Path) -> None:
-    """Move a complete report to its place; the old one goes to the temporary folder."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Move a complete report to its place; the old one goes to the temporary folder.
+
+    A build that ends between the two leaves the old report where `_sweep` looks for it.
+    """
+    old = staged.with_name(REPLACED) / target.relative_to(project.root() / "reports")
+    for path in (old, target):
+        path.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
-        target.replace(staged.with_name(f"{staged.name}.old"))
+        target.replace(old)
     staged.replace(target)
+
+
+def _sweep(work: Path) -> None:
+    """Remove the folders of builds that were killed; put back reports that they had moved."""
+    for folder in sorted(work.glob("building-*")):
+        with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ValueError):
+            maker = psutil.Process(int(folder.name.split("-")[1]))
+            # A process that began later has the number of one that ended.
+            if maker.create_time() <= folder.stat().st_mtime:
+                continue
+        for manifest in list((folder / REPLACED).rglob(MANIFEST)):
+            report = project.root() / "reports" / manifest.parent.relative_to(folder / REPLACED)
+            if not report.exists():
+                with contextlib.suppress(OSError):  # another build puts it back at the same time
+                    manifest.parent.replace(report)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def build(
@@ -179,14 +212,17 @@ def build(
     ``reports/variants/<notebook>/``, and the ledger stays unchanged. ``jobs`` notebooks run at a
     time, by default one per processor.
     """
+    from equipoise_compendium import findings
+
     chosen = find_notebooks(names)
     reports = project.root() / "reports"
     parameters = {name: notebook.values(given or {}) for name, notebook in chosen.items()}
     work = project.inside(project.root(), "reports/.equipoise")
     work.mkdir(parents=True, exist_ok=True)
+    _sweep(work)
     n_failed = 0
     # On the file system of the reports, so that they can be moved.
-    with tempfile.TemporaryDirectory(prefix="building-", dir=work) as folder:
+    with tempfile.TemporaryDirectory(prefix=f"building-{os.getpid()}-", dir=work) as folder:
         for name, error in _run(list(chosen.values()), parameters, Path(folder), jobs):
             staged, target = Path(folder, name), reports / name
             if parameters[name]:
@@ -202,7 +238,9 @@ def build(
         work.rmdir()
     if not (parameters and all(parameters.values())):
         try:
-            write_summaries(reports)
+            changed = write_summaries(reports)
+            for name in sorted(changed - set(chosen)):
+                yield Outcome(name, "judged", reports / name)
         except findings.MissingReportError:
             if not n_failed:
                 raise  # else it is the report of a notebook that failed, and that is named
@@ -218,13 +256,24 @@ def manifests() -> list[dict[str, Any]]:
     return found
 
 
-def write_summaries(folder: Path) -> None:
-    """Write ledger, claims, findings and the verdicts in the notebooks, from all reports."""
+def write_summaries(folder: Path) -> set[str]:
+    """Write ledger, claims, findings and the verdicts in the notebooks, from all reports.
+
+    Returns the notebooks whose rows of ``claims.csv`` changed.
+    """
+    import pandas as pd
+
+    from equipoise_compendium import claims, findings, ledger
+    from equipoise_compendium.printed import read_text_table
+    from equipoise_compendium.writing import write_csv
+
     reports, read = project.root() / "reports", manifests()
     judged = claims.table_of(read)
     table = ledger.table_of(read, judged)
     write_csv(table, folder / "ledger.csv")
+    old = read_text_table(folder / "claims.csv") if (folder / "claims.csv").is_file() else None
     write_csv(judged, folder / "claims.csv")
+    new = read_text_table(folder / "claims.csv")
     write_csv(claims.counts(judged), folder / "verdicts.csv")
     (folder / "ledger.md").write_text(ledger.markdown(table, judged), encoding="utf-8")
     shown = {f"{each['paper']}/{each['claim']}": each for each in claims.as_claims(judged)}
@@ -236,10 +285,13 @@ def write_summaries(folder: Path) -> None:
     if template.is_file():
         text = findings.render(template.read_text(encoding="utf-8"), [folder, reports])
         (folder / "findings.md").write_text(text, encoding="utf-8")
+    return set(pd.concat([old, new]).drop_duplicates(keep=False)["notebook"])
 
 
 def with_verdicts(path: Path, judged: Mapping[str, Mapping[str, Any]], target: Path) -> None:
     """Write an executed notebook with the verdict on each claim that it shows."""
+    from equipoise_compendium.shown import show_claim
+
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -261,6 +313,8 @@ def _value(text: str) -> float | str:
 
 def comparison_of(record: Mapping[str, Any], folder: Path) -> Comparison | None:
     """Compare the saved table of an artefact again; None where nothing was compared."""
+    from equipoise_compendium.printed import compare, read_text_table
+
     compared = record["compared"]
     if compared is None:
         return None
@@ -271,8 +325,42 @@ def comparison_of(record: Mapping[str, Any], folder: Path) -> Comparison | None:
     return compare(table, **compared)
 
 
+def results() -> list[tuple[str, str]]:
+    """Compare each table and figure of the papers again; return a result and a line about it."""
+    from equipoise_compendium.printed import artefacts
+    from equipoise_compendium.terms import REPLICATED, STATUSES
+
+    records = {}
+    for manifest in manifests():
+        for record in manifest["artefacts"]:
+            records[record["artefact"]] = record, project.root() / "reports" / manifest["notebook"]
+    lines = []
+    for name, row in artefacts().iterrows():
+        label = f"{row['paper']} {row['artefact'].replace('-', ' ').capitalize()}"
+        if name not in records:
+            reason = row["absent_because"] or "not regenerated"
+            lines.append(("NOT COMPARED", f"{label}: not reproduced ({reason})"))
+            continue
+        record, folder = records[name]
+        comparison = comparison_of(record, folder)
+        if record["basis"] == REPLICATED:
+            lines.append(("NOT COMPARED", f"{label}: {REPLICATED} ({record['data']})"))
+        elif comparison is None:
+            status = record["status"]
+            lines.append(("NOT COMPARED", f"{label}: {status} ({STATUSES[status]})"))
+        elif not comparison.differences:
+            lines.append(("OK", f"{label}: {comparison.cells} of {comparison.cells} cells"))
+        else:
+            reasons = {each.reason or "no reason is known": "" for each in comparison.differences}
+            count = f"{len(comparison.differences)} of {comparison.cells} cells"
+            lines.append(("DIFFERS", f"{label}: {count}, {'; '.join(reasons)}"))
+    return lines
+
+
 def check() -> list[str]:
     """Compare reports and ledger with the published numbers; return the differences."""
+    from equipoise_compendium.printed import status_of
+
     reports = project.root() / "reports"
     read = manifests()
     faults = []

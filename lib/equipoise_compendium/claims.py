@@ -11,13 +11,16 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
+from equipoise.statistics import corrected, units_to_decide
 from equipoise_compendium import project
 from equipoise_compendium.printed import read_columns
 from equipoise_compendium.terms import (
@@ -30,8 +33,7 @@ from equipoise_compendium.terms import (
     SOURCES,
     VERDICTS,
 )
-from equipoise_compendium.words import interval
-from equipoise_compendium.writing import rounded
+from equipoise_compendium.words import interval, rounded
 
 STATED = [
     "claim",
@@ -95,7 +97,7 @@ A p-value below 1e-12 is 0.
 """
 ERROR = 0.05
 """Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
-_95 = stats.norm.ppf(0.975)
+_95 = ndtri(0.975)
 _COUNTS = ["parts", "met", "n", "n_needed"]
 _NUMBERS = [*_COUNTS, "estimate", "low", "high", "published", "p_value", "p_holm"]
 
@@ -190,7 +192,7 @@ class Criterion:
             gap = self.high - estimate
             distances.append(_in_errors(gap, above if gap > 0 else below))
         nearest = min(distances)
-        support, against = float(stats.norm.sf(nearest)), float(stats.norm.cdf(nearest))
+        support, against = float(ndtr(-nearest)), float(ndtr(nearest))
         return rounded(support, scale=0), rounded(against, scale=0)
 
 
@@ -234,7 +236,13 @@ def minus_chance(
 
 def stated(paper: str) -> pd.DataFrame:
     """Read the protocol of a paper, by the name of the claim."""
-    table = read_columns(project.data("published", paper, "claims.csv"), STATED)
+    paths = [project.data("published", paper, name) for name in ("claims.csv", "collections.csv")]
+    return _stated(paper, paths[0], *map(project.sha256, paths))
+
+
+@cache  # a build needs it once per claim
+def _stated(paper: str, path: Path, *_digests: str) -> pd.DataFrame:
+    table = read_columns(path, STATED)
     bases = collections(paper)["basis"].to_dict()
     controls = set(table.loc[table["kind"] == "positive control", "claim"])
     for row in table.itertuples():
@@ -281,7 +289,13 @@ def _check(claim: str, row: Any, bases: Mapping[str, str], controls: Collection[
 
 def collections(paper: str) -> pd.DataFrame:
     """Read the collections that judge the claims of a paper, by name."""
-    table = read_columns(project.data("published", paper, "collections.csv"), COLLECTION)
+    path = project.data("published", paper, "collections.csv")
+    return _collections(paper, path, project.sha256(path))
+
+
+@cache
+def _collections(paper: str, path: Path, _digest: str) -> pd.DataFrame:
+    table = read_columns(path, COLLECTION)
     for row in table.itertuples():
         collection = f"collection {row.collection} of {paper}"
         _one_of(f"{collection}: basis", row.basis, BASES)
@@ -393,15 +407,13 @@ def partial_conjunction(
 
 def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Judge all claims by Holm's correction, controls and votes; columns `COLUMNS`."""
-    from statsmodels.stats.multitest import multipletests
-
     table = pd.DataFrame([dict(row) for row in rows], columns=[*COLUMNS, "tends"]).astype(object)
     is_control = table["kind"] == "positive control"
     table["p_holm"] = table["p_value"]
     tested = table[table["p_value"].notna() & ~is_control]
     for _, family in tested.groupby(["paper", "basis", "kind"]):
-        corrected = multipletests(family["p_value"].astype(float), method="holm")[1]
-        table.loc[family.index, "p_holm"] = [rounded(p_value) for p_value in corrected]
+        p_holm = corrected(family["p_value"].astype(float), "holm")
+        table.loc[family.index, "p_holm"] = [rounded(p_value) for p_value in p_holm]
     pairs = zip(table["tends"], table["p_holm"], strict=True)
     table["result"] = [result_of(tends, p_value) for tends, p_value in pairs]
 
@@ -465,9 +477,7 @@ def units_needed(row: Mapping[str, Any]) -> int | None:
     gap = min(abs(effect - edge) for edge in (criterion.low, criterion.high))
     if gap <= 1e-9 * max(1.0, abs(effect)) or row["high"] == row["low"]:
         return None
-    standard_error = (row["high"] - row["low"]) / (2 * _95)
-    needed = row["n"] * ((_95 + stats.norm.ppf(0.8)) * standard_error / gap) ** 2
-    return math.ceil(rounded(needed))
+    return units_to_decide(row["n"], row["low"], row["high"], gap)
 
 
 # --- all claims -----------------------------------------------------------------------------------
@@ -496,12 +506,13 @@ def read() -> list[dict[str, Any]]:
 
 def as_claims(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Group rows of claims: one entry per claim, with one row per collection as ``evidence``."""
-    plain = table.astype(object).where(table.notna(), None)
+    rows_of_claims: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in table.astype(object).where(table.notna(), None).to_dict("records"):
+        rows_of_claims.setdefault((row["paper"], row["claim"]), []).append(row)
     claims = []
-    for _, rows in plain.groupby(["paper", "claim"], sort=False):
-        evidence = rows.to_dict("records")
-        bases = [basis for basis in BASES if basis in set(rows["basis"])]
-        claims.append({**evidence[0], "basis": bases[0] if bases else "", "evidence": evidence})
+    for rows in rows_of_claims.values():
+        bases = [basis for basis in BASES if basis in [row["basis"] for row in rows]]
+        claims.append({**rows[0], "basis": bases[0] if bases else "", "evidence": rows})
     return claims
 
 

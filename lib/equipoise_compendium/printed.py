@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.writing import CSV_DIGITS, rounded
+from equipoise_compendium.terms import REPLICATED
+from equipoise_compendium.words import CSV_DIGITS, rounded
 
+Basis = Literal["recomputed", "derived", "replicated on other data"]
+"""The basis of an artefact: data of the study, other published numbers, or other data."""
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
 EMPTY_CELLS = ("", "-", "–", "—")
 """What papers have in a cell without a value."""
@@ -259,3 +262,16 @@ def compare(
                 reason, is_proved = reasons.get((label, column), ("", False))
                 differences.append(Difference(label, column, text, raw(value), reason, is_proved))
     return Comparison(ours, printed, n_cells, tuple(differences), largest, asked)
+
+
+def status_of(basis: Basis, comparison: Comparison | None) -> str:
+    """Decide the status of an artefact, one of `STATUSES`."""
+    if basis == REPLICATED:
+        return REPLICATED
+    if basis == "derived":
+        return "redrawn" if comparison is None else "cross-checked"
+    differences = comparison.differences if comparison is not None else ()
+    if not differences:
+        return "reproduced"
+    is_proved = all(difference.proved for difference in differences)
+    return "reproduced, differences explained" if is_proved else "partly reproduced"

@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 
 from equipoise_compendium import plots, project
 from equipoise_compendium.claims import Evidence, evidence_of, result_of, rows_of, stated
-from equipoise_compendium.printed import Comparison, artefacts, compare
+from equipoise_compendium.printed import Basis, Comparison, artefacts, compare, status_of
 from equipoise_compendium.provenance import (
     REPORT_FOLDER_VARIABLE,
     VARIANT_VARIABLE,
@@ -48,8 +48,6 @@ from equipoise_compendium.terms import REPLICATED
 from equipoise_compendium.words import plain
 from equipoise_compendium.writing import rounded_table, write_csv
 
-Basis = Literal["recomputed", "derived", "replicated on other data"]
-"""The basis of an artefact: data of the study, other published numbers, or other data."""
 ANSWER_CHANGED = "The answer is written for the default parameters and does not hold with these."
 """The answer of a notebook in which an expectation does not hold."""
 
@@ -368,16 +366,3 @@ def _running_cell() -> int:
 
     shell: Any = get_ipython()  # type: ignore[no-untyped-call]
     return shell.execution_count if shell is not None else 0
-
-
-def status_of(basis: Basis, comparison: Comparison | None) -> str:
-    """Decide the status of an artefact, one of `STATUSES`."""
-    if basis == REPLICATED:
-        return REPLICATED
-    if basis == "derived":
-        return "redrawn" if comparison is None else "cross-checked"
-    differences = comparison.differences if comparison is not None else ()
-    if not differences:
-        return "reproduced"
-    is_proved = all(difference.proved for difference in differences)
-    return "reproduced, differences explained" if is_proved else "partly reproduced"

@@ -1,9 +1,10 @@
-"""Safe text, numbers as text, and error messages of the operating system."""
+"""Safe text, rounded numbers, numbers as text, and error messages of the operating system."""
 
 from __future__ import annotations
 
 import re
 
+CSV_DIGITS = "%.12g"
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -12,6 +13,15 @@ _HIDDEN = re.compile(
 def plain(text: object) -> str:
     """Escape control characters and marks that change the direction of text."""
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
+
+
+def rounded(number: float, scale: float = 1.0) -> float:
+    """Round to 12 significant digits; what is below 1e-12 of the scale becomes 0.
+
+    The last bits of a sum or a logarithm depend on the processor. So numbers are rounded where they
+    are recorded, before anything is decided from them.
+    """
+    return 0.0 if abs(number) <= 1e-12 * scale else float(CSV_DIGITS % number)
 
 
 def number(value: float, decimals: int) -> str:

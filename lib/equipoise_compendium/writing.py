@@ -14,19 +14,9 @@ from typing import Any, BinaryIO, TextIO
 
 import pandas as pd
 
-from equipoise_compendium.words import reason
+from equipoise_compendium.words import CSV_DIGITS, reason, rounded
 
-CSV_DIGITS = "%.12g"
 _FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
-
-
-def rounded(number: float, scale: float = 1.0) -> float:
-    """Round to 12 significant digits; what is below 1e-12 of the scale becomes 0.
-
-    The last bits of a sum or a logarithm depend on the processor. So numbers are rounded where they
-    are recorded, before anything is decided from them.
-    """
-    return 0.0 if abs(number) <= 1e-12 * scale else float(CSV_DIGITS % number)
 
 
 def rounded_table(table: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from click.testing import CliRunner
 from equipoise_cli import main
 from equipoise_compendium import build, notebooks, project
 from equipoise_compendium.printed import printed_table
-from small_repository import TABLE, digest, notebook, put
+from equipoise_compendium.terms import REPLICATED
+from small_repository import TABLE, digest, notebook, put, put_report
 
 PAPER = """\
 from equipoise_compendium.printed import printed_table
@@ -206,12 +208,31 @@ def test_check_computes_each_status_again(root: Path) -> None:
     (reports / "ledger.csv").write_text(ledger)
     put(root, TABLE, "report.finish()", name="another")
     assert build.check() == ["notebooks/another.ipynb has no report: run equipoise build another"]
-    assert CliRunner().invoke(main, ["check"]).exit_code == 1
+    checked = CliRunner().invoke(main, ["check"])
+    assert checked.exit_code == 1
+    assert "[OK]            gfrc2 Table 3: 8 of 8 cells\n" in checked.stdout
+    assert "75 tables and figures: 1 OK, 0 differ, 74 not compared\n" in checked.stdout
 
 
 def test_the_committed_reports_agree_with_ledger_and_claims() -> None:
     """On each version of Python that runs these tests."""
     assert build.check() == []
+
+
+def test_check_names_every_table_and_figure_with_its_result() -> None:
+    ledger = pd.read_csv(project.root() / "reports" / "ledger.csv", keep_default_na=False)
+    for (result, line), row in zip(build.results(), ledger.itertuples(), strict=True):
+        assert line.startswith(f"{row.paper} {str(row.artefact).replace('-', ' ').capitalize()}: ")
+        if row.status == REPLICATED or not row.cells:
+            assert result == "NOT COMPARED"
+            assert row.status in line
+            assert row.status != REPLICATED or str(row.data) in line
+        elif int(row.differing):
+            assert result == "DIFFERS"
+            assert f": {int(row.differing)} of {int(row.cells)} cells, " in line
+        else:
+            assert result == "OK"
+            assert line.endswith(f": {int(row.cells)} of {int(row.cells)} cells")
 
 
 def test_a_verdict_follows_from_the_evidence(root: Path) -> None:
@@ -295,6 +316,56 @@ def test_a_killed_build_leaves_every_report_whole(root: Path) -> None:
         assert now[name] in (old[name], new[name])
     subprocess.run(command, check=True, capture_output=True)
     assert digest(root / "reports") == new
+
+
+KILLED = """
+import os, shutil, sys
+from pathlib import Path
+from equipoise_compendium import build
+
+def run(notebooks, parameters, folder, jobs):
+    shutil.copytree("made", folder / "example")
+    yield "example", ""
+    os._exit(9)
+
+def replace(path, target):
+    left.pop()
+    if not left:
+        os._exit(9)
+    os.replace(path, target)
+
+left = [None] * int(sys.argv[1])
+build._run, Path.replace = run, replace
+list(build.build())
+"""
+"""A build without kernel, which ends instead of its n-th rename, or after the last one."""
+
+
+@pytest.mark.parametrize(("rename", "content"), [(1, "old"), (2, "old"), (3, "new")])
+def test_the_next_build_sweeps_and_restores_after_a_kill_at_each_rename(
+    root: Path, monkeypatch: pytest.MonkeyPatch, rename: int, content: str
+) -> None:
+    put_report(root, "example")
+    report = root / "reports" / "example"
+    shutil.copytree(report, root / "made")
+    (report / "marker").write_text("old")
+    (root / "made" / "marker").write_text("new")
+    build.write_summaries(root / "reports")
+    command = [sys.executable, "-c", KILLED, str(rename)]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ended.returncode == 9, ended.stderr
+    assert report.exists() == (rename != 2)
+    work = root / "reports" / ".equipoise"
+    assert len(list(work.iterdir())) == 1
+
+    running, reused = work / f"building-{os.getpid()}-a", work / f"building-{os.getpid()}-b"
+    for folder in (running, reused, work / "building-without-a-number"):
+        folder.mkdir()
+    os.utime(reused, (0, 0))  # its process ended, and this one has its number
+    monkeypatch.setattr(build, "_run", lambda *_: iter([("example", "it fails")]))
+    assert outcomes()["example"].state == "kept"
+    assert (report / "marker").read_text() == content
+    assert list(work.iterdir()) == [running]
 
 
 def test_normalising_removes_what_changes_from_run_to_run() -> None:

@@ -25,6 +25,7 @@ from equipoise_compendium.site import markup, picture
 from equipoise_compendium.site import pages as site
 from equipoise_compendium.site.added import script
 from equipoise_studies.pages import explore
+from small_repository import digest, put_report
 
 SITE = project.root() / "reports" / "site"
 NAMES = sorted(path.stem for path in SITE.glob("*.html"))
@@ -55,6 +56,30 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere() -> No
 
 
 def test_the_committed_site_is_that_of_the_reports() -> None:
+    assert site.check() == []
+
+
+def test_a_new_notebook_changes_its_own_page_and_the_lists(root: Path) -> None:
+    """A new paper changes the menu, and so every page."""
+    put_report(root, "example")
+    build.write_summaries(root / "reports")
+    site.refresh()
+    page = root / "reports" / "site" / "example.html"
+    page.write_text(page.read_text().replace("An example", "Not rendered again"))
+    before = digest(root / "reports" / "site")
+    put_report(root, "another", title="Another")
+    build.write_summaries(root / "reports")
+    site.refresh({"another"})
+    after = digest(root / "reports" / "site")
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed == {"another.html", "find.html", "index.html", "notebooks.html"}
+    assert site.check() == ["reports/site/example.html is outdated: run equipoise site"]
+
+    with (root / "data" / "published" / "artefacts.csv").open("a") as file:
+        file.write("\nnewest,table-1,table,A table,page 1,not yet regenerated\n")
+    build.write_summaries(root / "reports")
+    site.refresh({"another"})
+    assert 'href="notebooks.html#newest"' in page.read_text()
     assert site.check() == []
 
 

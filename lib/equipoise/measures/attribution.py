@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy  # which loads scipy.stats, a second of imports, at its first use
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from equipoise import options as opt
 from equipoise.answer_modes import in_order, mode_name
@@ -350,7 +350,7 @@ def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.Da
         wide.xs(side, axis=1, level=1).fillna(counts).astype(dict.fromkeys(counts, "int64"))
         for side in ("relevant", "nonrelevant")
     )
-    t, p = stats.ttest_ind_from_stats(
+    t, p = scipy.stats.ttest_ind_from_stats(
         *(relevant[name].to_numpy() for name in ("mean", "std", "count")),
         *(other[name].to_numpy() for name in ("mean", "std", "count")),
         equal_var=False,

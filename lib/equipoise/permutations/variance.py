@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # which loads scipy.stats, a second of imports, at its first use
 
 from equipoise.arrays import ratio
 from equipoise.permutations.scores import ORIGINAL, score_matrix
@@ -49,7 +49,7 @@ def anova_from_sums(sums: pd.DataFrame, observations: int, *, alpha: float = 0.0
     is_factor = ~is_total & (np.array(names) != "Error")
     ms = np.where(is_total, np.nan, ratio(ss, df, np.nan))
     f = np.where(is_factor, ratio(ms, ms[tested_by], np.nan), np.nan)
-    p = stats.f.sf(f, df, df[tested_by])
+    p = scipy.stats.f.sf(f, df, df[tested_by])
 
     surplus = df * (f - 1)
     omega_squared = ratio(surplus, surplus + observations, np.nan)
@@ -137,7 +137,7 @@ def honest_difference(
 
 @cache  # it takes a second
 def _studentised_range(alpha: float, systems: int, freedom: int) -> float:
-    return float(stats.studentized_range.isf(alpha, systems, freedom))
+    return float(scipy.stats.studentized_range.isf(alpha, systems, freedom))
 
 
 def tiers(means: pd.Series, honest_difference: float) -> pd.Series:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy  # which loads scipy.stats, a second of imports, at its first use
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.options import LEAST_READ
@@ -157,9 +157,9 @@ def units_to_decide(
     ``low, high`` is an interval at the level from n units. Its width is assumed to shrink with the
     square root of n.
     """
-    sides = stats.norm.ppf((1 + level) / 2)
+    sides = scipy.stats.norm.ppf((1 + level) / 2)
     error = (high - low) / (2 * sides)
-    return math.ceil(n * ((sides + stats.norm.ppf(power)) * error / gap) ** 2)
+    return math.ceil(n * ((sides + scipy.stats.norm.ppf(power)) * error / gap) ** 2)
 
 
 def verdict(

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import scipy  # which loads scipy.stats, a second of imports, at its first use
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.errors import Note, listed, need_columns
@@ -271,7 +271,7 @@ def _tested(
     mean, error, t, p = paired_t(gaps)
     statistic = t
     effect = t / np.sqrt(units)  # Cohen's d of the pairs
-    reach = stats.t.isf((1 - level) / 2, units - 1) * error
+    reach = scipy.stats.t.isf((1 - level) / 2, units - 1) * error
     if test == "wilcoxon":
         largest = np.abs(values).max(axis=0)
         scale = np.maximum(largest[first], largest[second])
@@ -320,7 +320,7 @@ def paired_t(gaps: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     is_constant = np.ptp(gaps, axis=0) <= _EQUAL * np.abs(mean)
     error = np.where(is_constant, 0.0, gaps.std(axis=0, ddof=1) / np.sqrt(units))
     t = np.where(mean == 0, 0.0, ratio(mean, error, np.nan))
-    return mean, error, t, 2 * stats.t.sf(np.abs(t), units - 1)
+    return mean, error, t, 2 * scipy.stats.t.sf(np.abs(t), units - 1)
 
 
 def _signed_ranks(gap: Floats, scale: float) -> tuple[float, float]:
@@ -329,7 +329,7 @@ def _signed_ranks(gap: Floats, scale: float) -> tuple[float, float]:
     rounded = np.round(gap / scale, 12) if scale else gap
     if not rounded.any():
         return 0.0, 1.0
-    result = stats.wilcoxon(rounded)
+    result = scipy.stats.wilcoxon(rounded)
     return float(result.statistic), float(result.pvalue)
 
 
@@ -338,7 +338,7 @@ def exchanged(gaps: Floats, rng: np.random.Generator, resamples: int) -> Floats:
 
     Every choice of signs counts where there are no more than ``resamples``.
     """
-    result = stats.permutation_test(
+    result = scipy.stats.permutation_test(
         (gaps,),
         lambda sample, axis: sample.mean(axis=axis),
         permutation_type="samples",

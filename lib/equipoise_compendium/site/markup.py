@@ -9,14 +9,13 @@ from __future__ import annotations
 import html
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import math_core
-import nbformat
 import nh3
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
@@ -225,9 +224,8 @@ class Figure:
         )
 
 
-def figures(report: Path) -> list[Figure]:
-    """List the figures of a report, in their order on its page."""
-    cells = nbformat.read(report / f"{report.name}.ipynb", as_version=4).cells
+def figures(report: Path, cells: Sequence[Any]) -> list[Figure]:
+    """List the figures of a report from the cells of its notebook, in their order on its page."""
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     return [figure for output in outputs if (figure := Figure.of(report, output))]
 
@@ -332,16 +330,6 @@ class Article:
     rest: str
     sections: list[Section]
 
-    @property
-    def tables(self) -> list[tuple[str, str]]:
-        """Anchor and caption of each table, as text."""
-        page = "".join([self.opening, self.rest, *(each.content for each in self.sections)])
-        box = r'<div class="equipoise-table" id="([^"]+)"><p><b>(.*?)</b>'
-        return [
-            (anchor, html.unescape(re.sub(r"<[^>]+>", "", caption)))
-            for anchor, caption in re.findall(box, page, re.DOTALL)
-        ]
-
     def table(self, slug: str) -> str:
         """Return a table by the name of its file, without its links and anchors; or empty."""
         page = "".join([self.rest, *(section.content for section in self.sections)])
@@ -350,12 +338,11 @@ class Article:
         return re.sub(r' id="[^"]*"', "", match[1]) if match else ""
 
 
-def article(report: Path, moves: Mapping[str, str]) -> Article:
-    """Write the executed notebook of a report as HTML.
+def article(report: Path, cells: Sequence[Any], moves: Mapping[str, str]) -> Article:
+    """Write the cells of the executed notebook of a report as HTML.
 
     ``moves``: by the address of a figure, the page on which a reader changes its numbers.
     """
-    cells = nbformat.read(report / f"{report.name}.ipynb", as_version=4).cells
     pieces = [_cell(report, cell, moves) for cell in cells]
     # The question, its answer and the figure that shows it come before how they were made.
     n_opening = 2 if pieces[1:] and '<div class="answer">' in pieces[1] else 1
@@ -375,6 +362,15 @@ def _cell(report: Path, cell: Any, moves: Mapping[str, str]) -> str:
     kind = "parameters" if "parameters" in cell.metadata.get("tags", []) else "code"
     outputs = "".join(_output(report, output, moves) for output in cell.outputs)
     return f'<div class="{kind}">{_code(cell.source)}</div><div class="work">{outputs}</div>'
+
+
+def tables(page: str) -> list[tuple[str, str]]:
+    """Return anchor and caption, as text, of every table of a notebook's page."""
+    box = r'<div class="equipoise-table" id="([^"]+)"><p><b>(.*?)</b>'
+    return [
+        (anchor, html.unescape(re.sub(r"<[^>]+>", "", caption)))
+        for anchor, caption in re.findall(box, page, re.DOTALL)
+    ]
 
 
 def headings(page: str) -> list[tuple[str, str]]:

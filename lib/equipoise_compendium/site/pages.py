@@ -7,7 +7,8 @@ tables are linked, next to ``reports/site``, not copied.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,13 @@ from equipoise_compendium.settings import bibliography, settings
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
 from equipoise_compendium.site.markup import (
-    Article,
     article,
     figures,
     formula,
     framed,
     headings,
     prose,
+    tables,
 )
 from equipoise_compendium.words import plain
 
@@ -130,6 +131,7 @@ def _environment() -> jinja2.Environment:
     # Control characters in text of data and models are escaped; markup was clean before.
     environment.finalize = lambda value: plain(value) if type(value) is str else value
     environment.filters |= {
+        "document": lambda text: Markup(framed(prose(text))),  # noqa: S704 - prose() cleans
         "formula": formula,
         "headings": headings,
         "symbol": lambda tex: formula(tex, block=False),
@@ -140,10 +142,26 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-class _Site:
-    """Pages made so far, by file name."""
+@dataclass(frozen=True)
+class _Chapter:
+    """A paper or a chapter of one: its name in addresses, its title, and its notebooks."""
 
-    def __init__(self, notebooks: Mapping[str, Notebook], added: Sequence[Page]) -> None:
+    name: str
+    title: str
+    notebooks: list[str]
+
+
+class _Site:
+    """Pages made so far, by file name; those of ``kept``, texts by page, stay as they are."""
+
+    def __init__(
+        self,
+        notebooks: Mapping[str, Notebook],
+        added: Sequence[Page],
+        chapters: Sequence[_Chapter],
+        kept: Mapping[str, str],
+    ) -> None:
+        self.kept = kept
         self.files = {"assets/style.css": (TEMPLATES / "style.css").read_bytes()}
         self.parts: list[Part] = []
         self._environment = _environment()
@@ -152,30 +170,29 @@ class _Site:
             "site_script": Markup(text),  # noqa: S704 - it is ours
             "site_digest": digest,
             "added": [page.name for page in added],
+            "chapters": chapters,
+            "menu_of_chapters": [(f"notebooks.html#{each.name}", each.title) for each in chapters],
             "compendium": settings(),
-            "guides": [(name, title) for name, (title, _) in guides().items()],
+            "guides": [(f"{name}.html", title) for name, (title, _) in guides().items()],
             "letters": LETTERS,
             "meanings": terms.STATUSES,
             "notebooks": notebooks,
-            "notebook_titles": [(name, each.title) for name, each in notebooks.items()],
             "has_findings": bool(_findings()),
             "has_protocol": bool(_rule()),
             "verdicts": verdicts,
         }
 
     def add(self, template: str, name: str, title: str, **values: Any) -> None:
-        """Make one page from a template."""
-        page = self._environment.get_template(f"{template}.html")
-        text = page.render(here=name, title=title, **values)
-        lines = [line.rstrip() for line in text.splitlines()]
-        self.files[f"{name}.html"] = ("\n".join(lines) + "\n").encode()
+        """Make one page from a template, unless it is kept."""
+        text = self.kept.get(name, "")
+        if not text:
+            page = self._environment.get_template(f"{template}.html")
+            lines = page.render(here=name, title=title, **values).splitlines()
+            text = "".join(f"{line.rstrip()}\n" for line in lines)
+            self.files[f"{name}.html"] = text.encode()
         self.parts.append(Part(f"{name}.html", title, ""))
-        for anchor, heading in headings(text):
-            self.parts.append(Part(f"{name}.html#{anchor}", heading, title))
-
-
-def _document(text: str) -> Markup:
-    return Markup(framed(prose(text)))  # noqa: S704 - prose() cleans
+        for anchor, part in [*headings(text), *tables(text)]:
+            self.parts.append(Part(f"{name}.html#{anchor}", part, title))
 
 
 def _by_chapter(ledger: pd.DataFrame) -> list[tuple[str, dict[str, list[Any]]]]:
@@ -221,16 +238,32 @@ def _differing(
     return cells
 
 
+def _chapters(ledger: pd.DataFrame, works: Mapping[str, str]) -> list[_Chapter]:
+    """List the papers by chapter, with the notebooks that regenerate their tables and figures."""
+    chapters = []
+    for (paper, chapter), rows in ledger.groupby(["paper", "chapter"], sort=False):
+        name = f"{paper}-ch{chapter}" if chapter else str(paper)
+        title = _field(works.get(name, ""), "title")
+        label = f"{work(name)}: {title}" if title else work(name)
+        notebooks = sorted(set(rows["notebook"]) - {""})
+        chapters.append(_Chapter(name, label, notebooks))
+    return chapters
+
+
 def _add_notebooks(
     site: _Site,
-    articles: Mapping[str, Article],
     notebooks: Mapping[str, Notebook],
+    moves: Mapping[str, str],
     ledger: pd.DataFrame,
     works: Mapping[str, str],
     judged: Sequence[Mapping[str, Any]],
 ) -> None:
     order = list(terms.VERDICTS)
     for name, notebook in notebooks.items():
+        if name in site.kept:
+            site.add("notebook", name, notebook.title)
+            continue
+        content = article(project.root() / "reports" / name, notebook.content.cells, moves)
         artefacts = ledger[ledger["notebook"] == name]
         regenerated = {*artefacts["paper"], *(artefacts["paper"] + "-ch" + artefacts["chapter"])}
         of_notebook = [claim for claim in judged if claim["notebook"] == name]
@@ -239,27 +272,41 @@ def _add_notebooks(
             name,
             notebook.title,
             notebook=notebook,
-            article=articles[name],
-            systems=articles[name].table(settings().systems.get(name, "")),
+            article=content,
+            systems=content.table(settings().systems.get(name, "")),
             artefacts=artefacts.to_dict("records"),
             references=[entry for key, entry in works.items() if key in regenerated],
             claims=sorted(of_notebook, key=lambda claim: order.index(claim["verdict"])),
         )
-        for anchor, caption in articles[name].tables:
-            site.parts.append(Part(f"{name}.html#{anchor}", caption, notebook.title))
 
 
-def pages() -> dict[str, bytes]:
-    """Make every file of the site, by its path below ``reports/site``."""
+def _kept(names: Collection[str]) -> dict[str, str]:
+    """Read the pages of these notebooks, and those that show no report, where they exist."""
+    kept = {}
+    for name in ("cite", "data", "protocol", "terms", *guides(), *names):
+        path = project.root() / "reports" / "site" / f"{name}.html"
+        if path.is_file():
+            kept[name] = path.read_text(encoding="utf-8")
+    return kept
+
+
+def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
+    """Make every file of the site, by its path below ``reports/site``.
+
+    ``changed`` are the notebooks with another report. Pages of other notebooks, and pages that show
+    no report, are then left out if they exist.
+    """
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
     reports = project.root() / "reports"
     judged, manifests = claims.read(), build.manifests()
     counted = read_text_table(reports / "verdicts.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
     moves = {figure: place for page in added for figure, place in page.moves.items()}
-    articles = {name: article(reports / name, moves) for name in notebooks}
-    gallery = {name: figures(reports / name) for name in notebooks}
-    site = _Site(notebooks, added)
+    gallery = {name: figures(reports / name, notebooks[name].content.cells) for name in notebooks}
+    answers = {each["notebook"]: each["answer"][:1] for each in manifests}
+    chapters = _chapters(ledger, works)
+    kept = {} if changed is None else _kept(set(notebooks) - set(changed))
+    site = _Site(notebooks, added, chapters, kept)
     papers = _by_chapter(ledger)
     titles = {paper: _field(works.get(paper, ""), "title") for paper, _ in papers}
     findings = _findings()
@@ -272,15 +319,18 @@ def pages() -> dict[str, bytes]:
         panels=picture.panels(ledger, manifests, judged),
         findings=[prose(text) for text in re.findall("^- (.+)$", findings, re.MULTILINE)[:3]],
         gallery=gallery,
-        answers={each["notebook"]: each["answer"][:1] for each in manifests},
+        answers=answers,
     )
+    of_chapters = {name for chapter in chapters for name in chapter.notebooks}
+    others = [name for name in notebooks if name not in of_chapters]
+    site.add("notebooks", "notebooks", "Notebooks", answers=answers, others=others)
     if findings:
-        site.add("document", "findings", "Findings", body=_document(findings))
+        site.add("document", "findings", "Findings", text=findings)
     cells = _differing(manifests, ledger)
     site.add("artefacts", "artefacts", "Tables and figures", papers=papers)
     site.add("differing", "differing", "Cells that differ", cells=cells)
     if rule := _rule():
-        site.add("document", "protocol", "Protocol", body=_document(rule))
+        site.add("document", "protocol", "Protocol", text=rule)
     site.add(
         "claims",
         "claims",
@@ -298,13 +348,13 @@ def pages() -> dict[str, bytes]:
         bases=terms.BASES,
     )
     site.add("terms", "terms", "Terms", groups=terms.TERMS)
-    _add_notebooks(site, articles, notebooks, ledger, works, judged)
+    _add_notebooks(site, notebooks, moves, ledger, works, judged)
     for page in added:
         site.add(page.name, page.name, page.title, **page.values)
     data_readme = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
-    site.add("document", "data", "Data", body=_document(data_readme))
+    site.add("document", "data", "Data", text=data_readme)
     for name, (title, guide) in guides().items():
-        site.add("document", name, title, body=_document(guide))
+        site.add("document", name, title, text=guide)
     cited = [each for each in works.items() if each[0].partition("-ch")[0] in titles]
     site.add("cite", "cite", "Cite", software=_software(), papers=cited)
     parts = [*site.parts, *(part for page in added for part in page.entries)]
@@ -324,10 +374,19 @@ def pages() -> dict[str, bytes]:
 # --- on disk --------------------------------------------------------------------------------------
 
 
-def refresh() -> None:
-    """Make the site again; files that are no longer part of it stay, and `check` names them."""
+def refresh(changed: Collection[str] | None = None) -> None:
+    """Make the site again, or the pages that show the reports of the notebooks ``changed``.
+
+    Files that are no longer part of it stay, and `check` names them.
+    """
     folder = project.inside(project.root(), "reports/site")
-    for name, content in pages().items():
+    files, find = pages(changed), folder / "find.html"
+    if changed is not None and find.is_file():
+        # Another menu, such as one with a new paper, changes every page.
+        menus = [text.partition(b"</header>")[0] for text in (find.read_bytes(), files[find.name])]
+        if menus[0] != menus[1]:
+            files = pages()
+    for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
