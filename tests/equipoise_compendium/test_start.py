@@ -143,6 +143,15 @@ def test_a_paper_is_added_and_builds_at_once(within: Path) -> None:
     assert "choose another name" in again.output
 
 
+def test_the_workflow_installs_the_wheel_that_the_guide_makes() -> None:
+    guide = (PACKAGE / "site" / "guide" / "recompute.md").read_text(encoding="utf-8")
+    template = PACKAGE / "starter" / "compendium"
+    for text in (guide, (template / "README.md").read_text(encoding="utf-8")):
+        assert re.findall(r"pip wheel --no-deps -w (\S+) ", text) == ["wheels"]
+    assert "PIP_FIND_LINKS = {tox_root}{/}wheels\n" in (template / "tox.ini").read_text()
+    assert "--find-links wheels\n" in (template / "environment.yml").read_text()
+
+
 def test_the_guide_describes_every_column_of_the_protocol() -> None:
     guide = (PACKAGE / "site" / "guide" / "recompute.md").read_text(encoding="utf-8")
     described = set(re.findall(r"`(\w+)`", guide))
