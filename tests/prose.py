@@ -14,6 +14,7 @@ import csv
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,13 @@ def of_markdown(text: str) -> Iterator[str]:
             yield " ".join(block.split())
 
 
+def shipped() -> list[str]:
+    """List the notebooks of this project, to which rules of style apply: those of ruff."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    paths = [Path(name) for name in table["tool"]["ruff"]["include"]]
+    return [path.stem for path in paths if path.parent.name == "notebooks"]
+
+
 def texts(group: str) -> Iterator[tuple[str, str]]:
     """Give place and text of each paragraph of a group."""
     if group == "README":
@@ -61,7 +69,8 @@ def texts(group: str) -> Iterator[tuple[str, str]]:
         for block in of_markdown(path.read_text(encoding="utf-8")):
             yield path.name, block
     if group == "notebooks":
-        for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for name in shipped():
+            path = ROOT / "notebooks" / f"{name}.ipynb"
             for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
                 if cell["cell_type"] == "markdown":
                     for block in of_markdown("".join(cell["source"])):
@@ -110,6 +119,8 @@ def main() -> int:
             if count > int(row[kind]):
                 risen = True
                 sys.stderr.write(f"{group}: {count} {kind}, at most {row[kind]}\n")
+                named = [f"  {place}: {text}\n" for each, place, text in found if each == kind]
+                sys.stderr.writelines(named)
         if "--list" in sys.argv:
             sys.stdout.writelines(
                 f"{group}, {kind}, {place}: {text}\n" for kind, place, text in found

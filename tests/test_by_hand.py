@@ -16,6 +16,7 @@ import pytest
 from chromium import FLAGS, PROGRAM
 from equipoise_compendium import project
 from equipoise_compendium.report import ANSWER_CHANGED
+from prose import shipped
 
 CHANGES = {
     "explore_conversations": "patience = [50, 1000]",
@@ -91,8 +92,7 @@ def test_a_notebook_run_by_hand_goes_on_to_its_end(name: str, clone: Path) -> No
 
 
 def test_the_parameters_that_are_changed_are_of_all_notebooks() -> None:
-    names = {path.stem for path in (project.root() / "notebooks").glob("*.ipynb")}
-    assert set(CHANGES) <= names
+    assert set(CHANGES) == set(shipped())
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ from pytest_notebook.nb_regression import NBRegressionFixture
 from equipoise_compendium import notebooks, project
 from equipoise_compendium.notebooks import without_claims
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
+from prose import shipped
 
-NOTEBOOKS = notebooks.find_notebooks()
-SHIPPED = [name for name, book in NOTEBOOKS.items() if book.content.cells[0].id != "title"]
-"""Notebooks that `equipoise new` has not made, to which the rules of this repository apply."""
-QUICK = [name for name in ("gfrc2_iclr_researchers", "gfrc_time_travel_movies") if name in SHIPPED]
+NOTEBOOKS = notebooks.find_notebooks(shipped())
+QUICK = ["gfrc2_iclr_researchers", "gfrc_time_travel_movies"]
 
 
 @pytest.mark.skipif(

@@ -38,7 +38,6 @@ _FRONT_DOOR = {
     " texfair",
     "permutations.scores": "preference ranking_stability",
     "nuggets": "NuggetTable nugget_table read_nuggets",
-    "coverage": "Unseen",
     "errors": "InputError Problem",
     "statistics": "bootstrap_interval compare_pairs compare_systems corrected leaderboard",
     "tidy": "tidy_memberships tidy_qrels tidy_runs tidy_scores",

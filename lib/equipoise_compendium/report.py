@@ -251,7 +251,7 @@ class Report:
         return show_untestable(rows.to_dict("records"))
 
     def expect(self, condition: object, text: str, *, everywhere: bool = False) -> bool:
-        """State what prose relies on, such as "BM25 is ahead"; return whether it holds.
+        """State what prose relies on, such as "run A is ahead"; return whether it holds.
 
         If it does not hold, a build with default parameters fails. By hand, and with other
         parameters, one line says so. `say` then displays nothing in the same cell, or nowhere in
@@ -265,7 +265,7 @@ class Report:
         from IPython.display import display
 
         self._not_so[text] = None if everywhere else _running_cell()
-        display(Shown.paragraph(f"Not so with these parameters: {text}."))
+        display(Shown.paragraph(f"Not so with these parameters: {text}."))  # type: ignore[no-untyped-call]
         return False
 
     def say(self, *sentences: str) -> Shown:
@@ -364,5 +364,5 @@ def _running_cell() -> int:
     """Return the number of the cell that runs, or 0 outside of a notebook."""
     from IPython import get_ipython
 
-    shell: Any = get_ipython()  # type: ignore[no-untyped-call]
+    shell: Any = get_ipython()
     return shell.execution_count if shell is not None else 0

@@ -19,6 +19,7 @@ from equipoise_compendium import project, settings, start
 from equipoise_compendium.build import build, check
 from equipoise_compendium.printed import artefacts
 from equipoise_compendium.site import pages
+from prose import shipped
 
 PACKAGE = project.root() / "lib" / "equipoise_compendium"
 ALONE = """\
@@ -96,7 +97,8 @@ def test_its_site_is_whole_and_speaks_of_nothing_else(compendium: Path) -> None:
 
 def test_the_compendium_knows_no_study_measure_or_paper() -> None:
     """Neither by an import (see test_house.py) nor by a name in code, templates or style."""
-    names = set(artefacts()["paper"]) | {"M002", "R112", "BM25"}
+    ledger = pd.read_csv(project.root() / "reports" / "ledger.csv")
+    names = set(ledger.loc[ledger["notebook"].isin(shipped()), "paper"]) | {"M002", "R112", "BM25"}
     names |= {path.parent.name for path in (PACKAGE.parent / "equipoise_studies").glob("*/data.py")}
     for measure in catalogue.MEASURES:
         names |= set(re.findall(r"\b[A-Za-z]*[A-Z]{2,}[A-Za-z0-9]*\b", measure.name))
@@ -130,10 +132,19 @@ def test_its_tests_pass(compendium: Path) -> None:
     assert "1 passed" in ran.stdout
 
 
+def lint(folder: Path, *paths: str) -> None:
+    """Check style and format of Python and notebooks, by the settings in the folder, if any."""
+    for words in (["check"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *words, "--no-cache", *paths]
+        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout
+
+
 def test_a_paper_is_added_and_builds_at_once(within: Path) -> None:
     result = called("new", "smith2020", "--paper", "--title", "Means of two groups")
     assert result.exit_code == 0, result.output
     assert "equipoise build recompute_smith2020" in result.output
+    lint(within, ".")
     (outcome,) = build(["recompute_smith2020"])
     assert outcome.error == ""
     manifest = (within / "reports" / "recompute_smith2020" / "manifest.json").read_text()
@@ -145,6 +156,15 @@ def test_a_paper_is_added_and_builds_at_once(within: Path) -> None:
     again = called("new", "smith2020", "--paper")
     assert again.exit_code == 2
     assert "choose another name" in again.output
+
+
+def test_the_workflow_installs_the_wheel_that_the_guide_makes() -> None:
+    guide = (PACKAGE / "site" / "guide" / "recompute.md").read_text(encoding="utf-8")
+    template = PACKAGE / "starter" / "compendium"
+    for text in (guide, (template / "README.md").read_text(encoding="utf-8")):
+        assert re.findall(r"pip wheel --no-deps -w (\S+) ", text) == ["wheels"]
+    assert "PIP_FIND_LINKS = {tox_root}{/}wheels\n" in (template / "tox.ini").read_text()
+    assert "--find-links wheels\n" in (template / "environment.yml").read_text()
 
 
 def test_the_guide_describes_every_column_of_the_protocol() -> None:
@@ -172,6 +192,10 @@ def test_a_topic_starts_from_the_example(root: Path) -> None:
         (root / "data" / folder / file).write_text(text, encoding="utf-8")
     result = called("new", "my_films", "--topic", "T007")
     assert result.exit_code == 0, result.output
+    # pyproject.toml chooses the rules, and lib is what a module of ours is known by
+    for name in ("pyproject.toml", "lib"):
+        (root / name).symlink_to(repository / name)
+    lint(root, "notebooks/my_films.ipynb", "tests/test_my_films.py")
     # pytest is not among the packages that `new` needs.
     assert "equipoise build my_films" in result.output
     assert "pytest" not in result.output
