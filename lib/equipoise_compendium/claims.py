@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -226,6 +227,12 @@ def minus_chance(
 
 def stated(paper: str) -> pd.DataFrame:
     """Read the protocol of a paper, by the name of the claim."""
+    paths = [project.data("published", paper, name) for name in ("claims.csv", "collections.csv")]
+    return _stated(paper, tuple(project.sha256(path) for path in paths))
+
+
+@cache  # checked again only if the content has changed
+def _stated(paper: str, _digests: tuple[str, ...]) -> pd.DataFrame:
     table = read_columns(project.data("published", paper, "claims.csv"), STATED)
     bases = collections(paper)["basis"].to_dict()
     controls = set(table.loc[table["kind"] == "positive control", "claim"])
