@@ -47,8 +47,7 @@ def authors_sample(
     rows = np.arange(size)
     for step in range(len(heads)):
         is_available = waiting & ~(is_first_topic & waiting[:, :1])
-        keys = np.where(is_available, rng.random(waiting.shape), -1.0)
-        chosen = keys.argmax(axis=1)
+        chosen = (rng.random(waiting.shape) * is_available).argmax(axis=1)
         waiting[rows, chosen] = False
         step_of_block[rows, chosen] = step
     step_of_block[:, 0] = -1.0

@@ -149,6 +149,7 @@ def excess_change(
     A change is the largest minus the smallest mean over queries, averaged over rankers.
     """
     names = ("TExFAIR(proportional=False)", measure)
+    fairness = fairness[fairness["queries"] == label]
     scores = np.array(
         [[by_query(fairness, label, f"{name}@{k}") for k in cutoffs] for name in names]
     )
