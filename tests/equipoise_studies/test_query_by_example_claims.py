@@ -95,7 +95,7 @@ def noise_beside_bm25() -> tuple[Candidates, pd.DataFrame]:
 def test_an_oracle_gains_by_chance_alone() -> None:
     candidates, splits = noise_beside_bm25()
     curves, times = candidates.curves(), np.ones((1, len(candidates.facets)))
-    _, gains = systems.gains(curves, candidates.facets, splits, times)
+    _, gains = systems.gains(curves, systems.folds_of(candidates.facets, splits), times)
     assert gains.min() > 0.01
     for found, gain in zip(claims.gain_of_oracle(candidates, splits), gains[:, 0], strict=True):
         assert found.estimate < gain - 0.01

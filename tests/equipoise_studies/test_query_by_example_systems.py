@@ -210,7 +210,7 @@ def test_weights_are_tuned_on_the_other_fold_of_the_papers_drawn(pairs: Pairs) -
     curves, facets = candidates.curves(), list(candidates.facets)
     rng = np.random.default_rng(1)
     times = np.vstack([np.ones(len(facets)), rng.integers(0, 3, len(facets))]).astype(float)
-    mixing, oracle = systems.gains(curves, candidates.facets, splits, times)
+    mixing, oracle = systems.gains(curves, systems.folds_of(candidates.facets, splits), times)
     tested = splits[splits["part"] == "test"]
     fold_of = {(row.task, row.query): row.fold for row in tested.itertuples()}
     for draw, weights in enumerate(times):

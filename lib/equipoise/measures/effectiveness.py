@@ -9,7 +9,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
-from equipoise.arrays import single_precision
+from equipoise.arrays import single_precision, starts
 from equipoise.coverage import Seen, first, judge
 from equipoise.measures.tied_scores import orders_of_ties, tied_spans
 from equipoise.options import TiedScores, checked
@@ -68,22 +68,30 @@ def effectiveness(
     keys = [*by, "query"]
     rankings = run[keys].drop_duplicates(ignore_index=True)
     rankings["query_id"] = [f"{number:09d}" for number in range(len(rankings))]
-    qrels = rankings.merge(judgements).rename(columns={"document": "doc_id", "grade": "relevance"})
-    n_unjudged = len(rankings) - qrels["query_id"].nunique()
+    # Rankings of a query by several runs share its judgements.
+    judged_keys = [key for key in keys if key in judgements]
+    qrels = judgements.rename(columns={"document": "doc_id", "grade": "relevance"})
+    qrels["judged_id"] = qrels.groupby(judged_keys).ngroup()
+    judged_ids = qrels[[*judged_keys, "judged_id"]].drop_duplicates()
+    rankings = rankings.merge(judged_ids, how="left", on=judged_keys)
+    n_unjudged = rankings["judged_id"].isna().sum()
     if n_unjudged:
         raise ValueError(f"{n_unjudged} of {len(rankings)} rankings have no judgements")
-    qrels = qrels[["query_id", "doc_id", "relevance"]]
 
     # Ordered here: ir_measures hands RR@k to a program that breaks ties by id ascending.
     ranked = run.merge(rankings)
     ranked["score"] = single_precision(ranked["score"])
     ranked = ranked.sort_values(["score", "document"], ascending=False)
-    ranked = ranked.rename(columns={"document": "doc_id"})[["query_id", "doc_id", "score"]]
+    ranked = ranked.rename(columns={"document": "doc_id"})
+    ranked = ranked[["query_id", "judged_id", "doc_id", "score"]]
     if tied_scores == "expected":
-        ranked, qrels = _in_every_order(ranked, qrels)
+        ranked = _in_every_order(ranked, qrels[["judged_id", "doc_id", "relevance"]])
     ranked = ranked.assign(score=-np.arange(len(ranked), dtype=np.float64))
     rows = []
-    judged, scored = _by_query(qrels, "relevance"), _by_query(ranked, "score")
+    scored = _by_query(ranked, "query_id", "score")
+    grades = _by_query(qrels, "judged_id", "relevance")
+    query_ids = ranked[["query_id", "judged_id"]].drop_duplicates()
+    judged = {row.query_id: grades[row.judged_id] for row in query_ids.itertuples()}
     for metric in ir_measures.iter_calc(list(label_of_measure), judged, scored):
         # After # is the number of an order of the same ranking.
         query_id = metric.query_id.partition("#")[0]
@@ -114,12 +122,14 @@ def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.Data
     judgements = tidy_qrels(qrels)
     topics = judgements["topic"].unique()
     names = {"topic": "query_id", "document": "doc_id", "level": "relevance"}
-    judged = _by_query(judgements.rename(columns=names), "relevance")
+    judged = _by_query(judgements.rename(columns=names), "query_id", "relevance")
     rows, seen = [], []
     for run, rankings in tidy_runs(runs).groupby("run", sort=False):
         # The order of the rows, which is not that of ir_measures where scores are tied.
         ranked = rankings.assign(score=-rankings["rank"].astype("float64")).rename(columns=names)
-        for metric in ir_measures.iter_calc(list(parsed), judged, _by_query(ranked, "score")):
+        for metric in ir_measures.iter_calc(
+            list(parsed), judged, _by_query(ranked, "query_id", "score")
+        ):
             rows.append((run, metric.query_id, "", parsed[metric.measure], metric.value))
 
         is_ranked = np.isin(topics, rankings["topic"].unique())
@@ -140,27 +150,29 @@ def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.Data
     return scores.sort_values(["run", "measure", "topic"], kind="stable", ignore_index=True)
 
 
-def _by_query(table: pd.DataFrame, value: str) -> dict[str, dict[str, float]]:
+def _by_query(table: pd.DataFrame, query: str, value: str) -> dict[Any, dict[str, float]]:
     """Return a column by query and document; ir_measures would read a table row by row."""
-    nested: dict[str, dict[str, float]] = {}
-    columns = [table[name].tolist() for name in ("query_id", "doc_id", value)]
-    for query, document, number in zip(*columns, strict=True):
-        nested.setdefault(query, {})[document] = number
+    codes, names = pd.factorize(table[query])
+    order = np.argsort(codes, kind="stable")
+    documents, numbers = (table[name].to_numpy()[order].tolist() for name in ("doc_id", value))
+    begins = starts(codes[order])
+    nested = {}
+    for name, begin, end in zip(names, begins, [*begins[1:], len(order)], strict=True):
+        nested[name] = dict(zip(documents[begin:end], numbers[begin:end], strict=True))
     return nested
 
 
-def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rankings whose ties mix relevances in all orders of these, each with its judgements.
+def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    """Rankings whose ties mix relevances in all orders of these; the others stay as they are.
 
-    The others stay as they are. ``ranked`` is sorted by descending score, and each ranking
-    returned is in the order of its rows.
+    ``ranked`` is sorted by descending score, and each ranking returned is in the order of its rows.
     """
     graded = ranked.merge(qrels, how="left").fillna({"relevance": 0})
     n_relevances = graded.groupby(["query_id", "score"])["relevance"].transform("nunique")
     graded["mixed"] = n_relevances > 1
     moves = graded["query_id"].isin(graded.loc[graded["mixed"], "query_id"])
     if not moves.any():
-        return ranked, qrels
+        return ranked
 
     # A level for each score of a mixed tie, and for each document outside of one.
     moving = graded[moves].sort_values("query_id", kind="stable")
@@ -175,18 +187,12 @@ def _in_every_order(ranked: pd.DataFrame, qrels: pd.DataFrame) -> tuple[pd.DataF
     query, places = orders_of_ties(*tied_spans(levels), depth)
 
     orders = pd.DataFrame({"query_id": levels.index[query]})
-    orders["order"] = orders["query_id"] + "#" + orders.index.astype("str")
+    judged_ids = ranked.drop_duplicates("query_id").set_index("query_id")["judged_id"]
     ranked_orders = pd.DataFrame(
         {
-            "query_id": orders["order"].repeat(depth),
+            "query_id": (orders["query_id"] + "#" + orders.index.astype("str")).repeat(depth),
+            "judged_id": orders["query_id"].map(judged_ids).repeat(depth),
             "doc_id": documents.to_numpy()[query[:, np.newaxis], places].ravel(),
         }
     ).dropna()
-    judged_orders = orders.merge(qrels).drop(columns="query_id")
-    judged_orders = judged_orders.rename(columns={"order": "query_id"})
-    unmoved = ranked[~moves.to_numpy()]
-    qrels_of_unmoved = qrels[~qrels["query_id"].isin(levels.index)]
-    return (
-        pd.concat([unmoved, ranked_orders], ignore_index=True),
-        pd.concat([qrels_of_unmoved, judged_orders], ignore_index=True),
-    )
+    return pd.concat([ranked[~moves.to_numpy()], ranked_orders], ignore_index=True)

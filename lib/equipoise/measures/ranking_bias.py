@@ -127,6 +127,7 @@ class TermCounts:
 
 
 _BLOCK = 2048
+_LISTS = 30  # whose orders of ties are scored at a time
 """Texts whose words are in memory at once."""
 _BETWEEN_WORDS = {"whitespace": re.compile(r"\s"), "word": re.compile(r"[\W_]")}
 """What separates words, besides blanks; with tokens "space", nothing does."""
@@ -625,18 +626,21 @@ def _mean_divergences(
     magnitudes: Any, lengths: Any, cutoffs: Any, present: Any, spans: Any
 ) -> tuple[Floats, Floats]:
     """Return the means of `_divergences` over the orders that ties allow."""
-    means: list[list[Floats]] = [[], []]
-    for cutoff in cutoffs:
-        list_of_order, places = orders_of_ties(spans[0], spans[1], cutoff)
-        documents = (list_of_order[:, np.newaxis], places)  # (orders, ranks)
-        values = _divergences(
-            magnitudes[documents], lengths[documents], [cutoff], None, present[documents]
-        )
-        begins = starts(list_of_order)  # the orders of a list are consecutive rows
-        n_orders = np.diff(begins, append=len(list_of_order))[:, np.newaxis]
-        for kind, kind_values in enumerate(values):
-            means[kind].append(np.add.reduceat(kind_values, begins) / n_orders)
-    plain, discounted = (np.concatenate(kind, axis=1) for kind in means)
+    plain, discounted = np.empty((2, len(present), len(cutoffs)))
+    # A list may have thousands of orders, so few lists are in memory.
+    for begin in range(0, len(present), _LISTS):
+        block = slice(begin, begin + _LISTS)
+        terms, sizes, is_document = magnitudes[block], lengths[block], present[block]
+        for column, cutoff in enumerate(cutoffs):
+            list_of_order, places = orders_of_ties(spans[0][block], spans[1][block], cutoff)
+            documents = (list_of_order[:, np.newaxis], places)  # (orders, ranks)
+            gaps, weighted_gaps = _divergences(
+                terms[documents], sizes[documents], [cutoff], None, is_document[documents]
+            )
+            begins = starts(list_of_order)  # the orders of a list are consecutive rows
+            n_orders = np.diff(begins, append=len(list_of_order))
+            plain[block, column] = np.add.reduceat(gaps[:, 0], begins) / n_orders
+            discounted[block, column] = np.add.reduceat(weighted_gaps[:, 0], begins) / n_orders
     return plain, discounted
 
 

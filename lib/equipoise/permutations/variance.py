@@ -6,6 +6,8 @@ future work; see also Rutherford (2011), ANOVA and ANCOVA: A GLM Approach.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Literal
 
@@ -151,11 +153,17 @@ def tiers(means: pd.Series, honest_difference: float) -> pd.Series:
     if means.isna().any():
         raise ValueError(f"every system must have a mean, got none for {means.isna().idxmax()}")
     descending = means.sort_values(ascending=False, kind="stable")
-    values = descending.to_numpy()
-    tier = np.zeros(len(values), dtype=np.int64)
-    while not tier.all():
-        best = values[tier == 0][0]
+    numbers = tier_numbers(descending.tolist(), honest_difference)
+    return pd.Series(numbers, index=descending.index, name="tier", dtype=np.int64)
+
+
+def tier_numbers(descending: Sequence[float], honest_difference: float) -> list[int]:
+    """Tier of each of some means, which descend, as of `tiers`."""
+    numbers = []
+    tier, best = 0, math.inf
+    for mean in descending:
         # Equal means never differ, not even where the difference is 0: systems without residuals.
-        is_alike = (values == best) | (best - values < honest_difference)
-        tier[(tier == 0) & is_alike] = tier.max() + 1
-    return pd.Series(tier, index=descending.index, name="tier")
+        if mean != best and not best - mean < honest_difference:
+            tier, best = tier + 1, mean
+        numbers.append(tier)
+    return numbers

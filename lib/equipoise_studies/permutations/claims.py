@@ -11,7 +11,7 @@ from scipy import stats
 
 from equipoise.arrays import Floats, Integers
 from equipoise.permutations.scores import ORIGINAL
-from equipoise.permutations.variance import honest_difference, tiers
+from equipoise.permutations.variance import honest_difference, tier_numbers
 from equipoise.statistics import resampled
 from equipoise_compendium.claims import Evidence, minus_chance
 
@@ -171,7 +171,7 @@ def count_tiers(parts: Sequence[Floats]) -> int:
     freedom = (rows - 1) * (systems - 1)
     mean_square = ((centred - means) ** 2).sum() / freedom
     difference = honest_difference(mean_square, freedom, systems, rows, _ALPHA)
-    return int(tiers(pd.Series(means), difference).max())
+    return tier_numbers(sorted(means.tolist(), reverse=True), difference)[-1]
 
 
 def more_tiers(wide: pd.DataFrame) -> Evidence:

@@ -47,13 +47,13 @@ def authors_sample(
     rows = np.arange(size)
     for step in range(len(heads)):
         is_available = waiting & ~(is_first_topic & waiting[:, :1])
-        keys = np.where(is_available, rng.random(waiting.shape), -1.0)
-        chosen = keys.argmax(axis=1)
+        chosen = (rng.random(waiting.shape) * is_available).argmax(axis=1)
         waiting[rows, chosen] = False
         step_of_block[rows, chosen] = step
     step_of_block[:, 0] = -1.0
     within_block = np.where(structure.is_head, -1.0, rng.random((size, structure.size)))
-    return np.lexsort((within_block, step_of_block[:, structure.block]))
+    # Keys of a block are less than two apart: from −1 for its head to below 1.
+    return np.argsort(2 * step_of_block[:, structure.block] + within_block, axis=1)
 
 
 def _standard_errors(table: pd.DataFrame, n_drawn: pd.Series, keys: Sequence[str]) -> pd.Series:

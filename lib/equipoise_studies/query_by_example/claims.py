@@ -19,7 +19,7 @@ from scipy import stats
 from equipoise.arrays import Floats, Integers
 from equipoise.statistics import percentile_interval, resampled
 from equipoise_compendium.claims import Evidence
-from equipoise_studies.query_by_example.systems import ALPHAS, Candidates, gains
+from equipoise_studies.query_by_example.systems import ALPHAS, Candidates, folds_of, gains
 from equipoise_studies.query_by_example.tables import published_numbers
 
 RESAMPLES = 1999
@@ -96,7 +96,7 @@ def gain_of_mixing(
     that the thesis reports for each mixture.
     """
     times, n_papers = _drawn_facets(candidates, np.random.default_rng(0))
-    mixing, _ = gains(candidates.curves(), candidates.facets, splits, times)
+    mixing, _ = gains(candidates.curves(), folds_of(candidates.facets, splits), times)
     evidence = []
     for mixture, gain in enumerate(mixing):
         reported = published[mixture] if published else None
@@ -112,19 +112,24 @@ def gain_of_oracle(candidates: Candidates, splits: pd.DataFrame) -> list[Evidenc
     """
     rng = np.random.default_rng(0)
     times, n_papers = _drawn_facets(candidates, rng)
-    _, oracle = gains(candidates.curves(), candidates.facets, splits, times)
+    folds = folds_of(candidates.facets, splits)
+    _, oracle = gains(candidates.curves(), folds, times)
     shuffled = candidates.shuffled(SHUFFLES, rng)
-    _, by_chance = gains(shuffled, candidates.facets, splits, times)
 
     # Each sample is paired with one permutation, so that the interval covers both kinds of chance.
     draw = rng.integers(SHUFFLES, size=RESAMPLES)
-    sample = np.arange(1, RESAMPLES + 1)
-    evidence = []
-    for gain, chance_gains in zip(oracle, by_chance.swapaxes(0, 1), strict=True):
-        estimate = float(gain[0] - chance_gains[:, 0].mean())
-        samples = gain[1:] - chance_gains[draw, sample]
-        evidence.append(_with_interval(estimate, samples, n_papers))
-    return evidence
+    by_chance = np.empty((SHUFFLES, len(oracle)))
+    samples = oracle[:, 1:].copy()
+    for permutation, curves in enumerate(shuffled):
+        paired = np.flatnonzero(draw == permutation)
+        _, chance_gains = gains(curves, folds, times[[0, *(paired + 1)]])
+        by_chance[permutation] = chance_gains[:, 0]
+        samples[:, paired] -= chance_gains[:, 1:]
+    estimates = oracle[:, 0] - by_chance.mean(axis=0)
+    return [
+        _with_interval(float(estimate), sample, n_papers)
+        for estimate, sample in zip(estimates, samples, strict=True)
+    ]
 
 
 # --- published cells ------------------------------------------------------------------------------

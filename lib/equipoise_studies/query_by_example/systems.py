@@ -398,41 +398,50 @@ class Candidates:
         return np.stack(curves)
 
 
+def folds_of(facets: pd.MultiIndex, splits: pd.DataFrame) -> list[tuple[Booleans, Booleans]]:
+    """Find the facets that each fold tunes weights on (``dev``), and those it tests (``test``).
+
+    ``splits``: ``task, fold, part, query``.
+    """
+    folds = []
+    for _, fold in splits.groupby(["task", "fold"]):
+        dev, test = (fold.loc[fold["part"] == part, FACET] for part in ("dev", "test"))
+        is_dev = facets.isin(pd.MultiIndex.from_frame(dev))
+        is_test = facets.isin(pd.MultiIndex.from_frame(test))
+        folds.append((is_dev, is_test))
+    return folds
+
+
 def gains(
-    curves: Floats, facets: pd.MultiIndex, splits: pd.DataFrame, times: Floats
+    curves: Floats, folds: Sequence[tuple[Booleans, Booleans]], times: Floats
 ) -> tuple[Floats, Floats]:
     """Compute the gains of mixing; each bootstrap sample tunes the weight of each fold.
 
     Parameters
     ----------
     curves
-        Shape (..., mixtures, weights, facets).
-    splits
-        ``task, fold, part, query``. Weights are tuned on ``dev`` and used on ``test``.
+        Shape (mixtures, weights, facets).
+    folds
+        As `folds_of` returns them.
     times
         Number of times that each facet was drawn, shape (samples, facets).
 
     Returns
     -------
     mixing, oracle
-        Mean gains in MAP, shape (..., mixtures, samples). ``mixing``: one tuned weight minus the
+        Mean gains in MAP, shape (mixtures, samples). ``mixing``: one tuned weight minus the
         better of the two rankers. ``oracle``: the best weight of each facet minus the tuned one.
     """
-    sums = np.zeros((4, *curves.shape[:-2], len(times)))
+    sums = np.zeros((4, len(curves), len(times)))
     n_tested = np.zeros(len(times))
-    for _, fold in splits.groupby(["task", "fold"]):
-        is_part = {}
-        for part in ("dev", "test"):
-            queries = fold.loc[fold["part"] == part, FACET]
-            is_part[part] = facets.isin(pd.MultiIndex.from_frame(queries))
-        is_dev, is_test = is_part["dev"], is_part["test"]
-        dev_sums = curves[..., is_dev] @ times[:, is_dev].T  # (..., weights, samples)
+    for is_dev, is_test in folds:
+        dev_sums = curves[..., is_dev] @ times[:, is_dev].T  # (mixtures, weights, samples)
         test_sums = curves[..., is_test] @ times[:, is_test].T
         # Rounded, so that the last bits of a sum do not choose between equal weights.
-        tuned = dev_sums.round(12).argmax(axis=-2)[..., np.newaxis, :]
-        sums[0] += test_sums[..., 0, :]
-        sums[1] += test_sums[..., -1, :]
-        sums[2] += np.take_along_axis(test_sums, tuned, axis=-2)[..., 0, :]
+        tuned = dev_sums.round(12).argmax(axis=1)[:, np.newaxis]
+        sums[0] += test_sums[:, 0]
+        sums[1] += test_sums[:, -1]
+        sums[2] += np.take_along_axis(test_sums, tuned, axis=1)[:, 0]
         sums[3] += curves[..., is_test].max(axis=-2) @ times[:, is_test].T
         n_tested += times[:, is_test].sum(axis=1)
     ranker, bm25, one_weight, best_weights = sums / n_tested

@@ -6,17 +6,18 @@ Scores of one measure come as a table with one row per query and one column per 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, Integers
-from equipoise.statistics import compare_pairs, resampled
+from equipoise.statistics import compare_pairs, percentile_interval
+from equipoise.statistics.intervals import resampled_ratios
 from equipoise_compendium.claims import Evidence, minus_chance
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.ranking_bias.data import Study
 
+RESAMPLES = 1999
 PERMUTATIONS = 999
 """Random permutations of the rankers of each query."""
 
@@ -27,21 +28,24 @@ def by_query(scores: pd.DataFrame, label: str, measure: str) -> pd.DataFrame:
     return rows.pivot_table(index="topic", columns="run", values="value")
 
 
-def bootstrapped(
-    statistic: Callable[[Integers], float], queries: int, published: float | None = None
+def with_interval(
+    estimate: float, samples: Floats, queries: int, published: float | None = None
 ) -> Evidence:
-    """Return evidence with a 95% confidence interval over resampled queries.
+    """Return evidence with a 95% confidence interval over samples of queries."""
+    low, high = percentile_interval(samples)
+    return Evidence(estimate, min(low, estimate), max(high, estimate), queries, published)
 
-    ``statistic`` takes the positions of the resampled queries.
-    """
-    estimate, low, high = resampled(statistic, queries, np.random.default_rng(0))
-    return Evidence(estimate, low, high, queries, published)
+
+def drawn_queries(queries: int) -> Integers:
+    """Return positions of queries, drawn with replacement: shape (samples, queries)."""
+    return np.random.default_rng(0).integers(queries, size=(RESAMPLES, queries))
 
 
 def mean_evidence(values: pd.Series, published: float | None = None) -> Evidence:
     """Return evidence for a mean over queries."""
     numbers = values.to_numpy()
-    return bootstrapped(lambda places: float(numbers[places].mean()), len(values), published)
+    samples = numbers[drawn_queries(len(numbers))].mean(axis=1)
+    return with_interval(float(numbers.mean()), samples, len(numbers), published)
 
 
 def differences(
@@ -89,16 +93,17 @@ def correlation_evidence(
         if (np.ptp(pairs, axis=1) == 0).any():
             parts[run] = Evidence(reason="the ranker has one score for every query")
             continue
-        parts[run] = bootstrapped(partial(pearson, pairs), pairs.shape[1], published.get(run))
+        samples = pearson(pairs[:, drawn_queries(len(first))])
+        parts[run] = with_interval(float(pearson(pairs)), samples, len(first), published.get(run))
     return parts
 
 
-def pearson(pairs: Floats, places: Integers) -> float:
-    """Compute Pearson's r of two measures on some queries, NaN if one is constant."""
-    drawn = pairs[:, places]
-    first, second = drawn - drawn.mean(axis=1, keepdims=True)
+def pearson(pairs: Floats) -> Floats:
+    """Compute Pearson's r of two measures, shape (2, ..., queries), NaN if one is constant."""
+    first, second = pairs - pairs.mean(axis=-1, keepdims=True)
+    squares = (first**2).sum(axis=-1) * (second**2).sum(axis=-1)
     with np.errstate(invalid="ignore"):
-        return float(first @ second / np.sqrt((first @ first) * (second @ second)))
+        return np.asarray((first * second).sum(axis=-1) / np.sqrt(squares))
 
 
 def against_permuted_rankers(
@@ -144,16 +149,18 @@ def excess_change(
     A change is the largest minus the smallest mean over queries, averaged over rankers.
     """
     names = ("TExFAIR(proportional=False)", measure)
-    # shape (measures, cut-offs, queries, rankers)
+    fairness = fairness[fairness["queries"] == label]
     scores = np.array(
         [[by_query(fairness, label, f"{name}@{k}") for k in cutoffs] for name in names]
     )
-
-    def excess(places: Integers) -> float:
-        changes = np.ptp(scores[:, :, places].mean(axis=2), axis=1).mean(axis=1)
-        return float(changes[0] - changes[1])
-
-    return bootstrapped(excess, scores.shape[2])
+    scores = np.moveaxis(scores, 2, 0)  # shape (queries, measures, cut-offs, rankers)
+    n_queries = len(scores)
+    columns = scores.reshape(n_queries, -1)
+    sampled = resampled_ratios(columns, np.ones((n_queries, 1)), 0, RESAMPLES)
+    means = np.vstack([columns.mean(axis=0), sampled]).reshape(-1, *scores.shape[1:])
+    changes = np.ptp(means, axis=2).mean(axis=2)  # shape (1 + samples, measures)
+    excess, *samples = changes[:, 0] - changes[:, 1]
+    return with_interval(float(excess), samples, n_queries)
 
 
 # --- published cells ------------------------------------------------------------------------------

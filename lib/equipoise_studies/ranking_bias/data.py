@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -227,6 +228,7 @@ class Study(Settings):
 # --- derived data ---------------------------------------------------------------------------------
 
 
+@cache  # tables contain all collections, and are read for each of them
 def read_table(folder: Path, name: str) -> pd.DataFrame:
     """Read a table of derived data; columns of CSV are text."""
     path = folder / name
