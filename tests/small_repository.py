@@ -2,12 +2,15 @@
 
 import hashlib
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 
 from equipoise_compendium import project
 
+Once = Callable[[str, Callable[[Path], None]], Path]
+"""Makes a folder of a name once for all processes of a test run."""
 PARAMETERS = """\
 size: int = 3  # how many rows
 scale: float = 1.0  # a factor
