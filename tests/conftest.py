@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import matplotlib as mpl
 import pytest
@@ -100,10 +101,9 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
         _jobs: int | None,
     ) -> Iterator[tuple[str, str]]:
         for book in notebooks:
-            before = dict(os.environ)
-            error = build.execute(str(book.path), parameters[book.name], str(folder / book.name))
-            os.environ.clear()
-            os.environ.update(before)
+            with mock.patch.dict(os.environ):  # which names the folder of a report
+                target = str(folder / book.name)
+                error = build.execute(str(book.path), parameters[book.name], target)
             yield book.name, error
 
     monkeypatch.setattr(build, "_run", run)

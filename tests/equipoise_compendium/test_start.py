@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -150,9 +152,9 @@ def test_a_topic_starts_from_the_example(root: Path) -> None:
     assert "equipoise build my_films" in result.output
     assert "pytest" not in result.output
     assert "S001" not in (root / "data" / "conversations" / "my_films.txt").read_text()
-    command = [sys.executable, "-m", "pytest", "-q", "tests/test_my_films.py"]
-    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
+    its_test = runpy.run_path(str(root / "tests" / "test_my_films.py"))["test_my_films"]
+    with mock.patch.dict(os.environ):
+        its_test(root)
     assert called("new", "my_films", "--topic", "T007").exit_code == 2
 
 
@@ -215,6 +217,7 @@ def test_a_compendium_without_the_example_starts_in_an_empty_folder(
     assert unchanged[-1].startswith("notebooks/recompute_smith2020.ipynb: unchanged")
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_error_of_a_notebook_is_not_hidden_by_the_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
