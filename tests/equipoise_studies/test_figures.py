@@ -38,8 +38,9 @@ def overlapping(figure: Figure) -> list[tuple[str, str]]:
     for ax in figure.axes:
         labels += [child for child in ax.get_children() if isinstance(child, Text)]
         labels += [ax.xaxis.label, ax.yaxis.label]
-        if ax.get_legend() is not None:
-            labels += ax.get_legend().get_texts()
+        own = ax.get_legend()
+        if own is not None:
+            labels += own.get_texts()
     boxes = []
     for label in labels:
         if label.get_visible() and label.get_text().strip():
@@ -99,7 +100,8 @@ def test_marks_and_labels_where_large_models_are_compared() -> None:
         )
         table = index.to_frame(index=False)
         tables.append(table.assign(questions=100, value=50.0, low=40.0, high=60.0))
-    figure = attribution.large_models(*tables, 30)
+    by_passages, by_place = tables
+    figure = attribution.large_models(by_passages, by_place, 30)
     assert overlapping(figure) == []
     for ax in figure.axes:
         lines = [line for line in ax.get_lines() if line.get_label() in models]
