@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -9,6 +10,8 @@ import nbformat
 from equipoise_compendium import project
 from equipoise_compendium.provenance import write_manifest
 
+Once = Callable[[str, Callable[[Path], None]], Path]
+"""Makes a folder of a name once for all processes of a test run."""
 PARAMETERS = """\
 size: int = 3  # how many rows
 scale: float = 1.0  # a factor

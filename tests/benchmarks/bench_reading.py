@@ -74,9 +74,6 @@ def seconds(work: Callable[[], Any], times: int = 3) -> float:
 
 
 COMPILED = tempfile.TemporaryDirectory()
-ENVIRONMENT = dict(
-    os.environ
-)  # as it is before Dask, in another benchmark, has memory given back at once
 
 
 def child(*command: object) -> tuple[float, str]:
@@ -85,10 +82,8 @@ def child(*command: object) -> tuple[float, str]:
     Modules are compiled, as installers leave them, from the second start on: sources alone cost
     more than a second.
     """
-    compiled = {
-        name: value for name, value in ENVIRONMENT.items() if name != "PYTHONDONTWRITEBYTECODE"
-    }
-    compiled["PYTHONPYCACHEPREFIX"] = COMPILED.name
+    compiled = os.environ | {"PYTHONPYCACHEPREFIX": COMPILED.name}
+    compiled.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [*map(str, command)], check=True, capture_output=True, text=True, env=compiled

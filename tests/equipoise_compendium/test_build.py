@@ -32,7 +32,7 @@ def outcomes(*names: str, **given: str) -> dict[str, build.Outcome]:
     return {outcome.notebook: outcome for outcome in build.build(names, given, jobs=2)}
 
 
-def test_notebooks_run_for_real(root: Path) -> None:
+def test_notebooks_run_for_real(root: Path, request: pytest.FixtureRequest) -> None:
     put(root, TABLE, "1 / 0", "report.finish()", name="broken")
     put(root, TABLE, name="unfinished")
     built = outcomes()
@@ -50,6 +50,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
         "verdicts.csv",
     }
     # again, and after a failure: the same bytes, without a name of this machine
+    request.getfixturevalue("one_process")
     assert outcomes("example")["example"].state == "built"
     put(root, TABLE, "1 / 0", "report.finish()")
     assert outcomes("example")["example"].state == "kept"
@@ -58,6 +59,7 @@ def test_notebooks_run_for_real(root: Path) -> None:
     assert not (root / "reports" / ".equipoise").exists()
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_command_says_what_became_of_each_notebook(root: Path) -> None:
     put(root, TABLE, "1 / 0", "report.finish()", name="broken")
     ran = CliRunner().invoke(main, ["build", "--jobs", "1"])
@@ -70,8 +72,8 @@ def test_the_command_says_what_became_of_each_notebook(root: Path) -> None:
     assert (root / "reports" / "site" / "example.html").is_file()
 
 
-def test_a_variant_has_a_place_of_its_own(root: Path) -> None:
-    outcomes()
+def test_a_variant_has_a_place_of_its_own(built: Path) -> None:
+    root = built
     committed = digest(root / "reports")
     given = {"size": "5", "scale": "2", "kind": "fancy", "gains": "{1: 0.25, 2: 1}"}
     folder = outcomes(**given, label="b/../c")["example"].folder
@@ -162,6 +164,7 @@ def test_a_damaged_notebook_is_named(root: Path, old: str, new: str) -> None:
         list(build.build(["other"]))
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_difference_without_a_reason_fails_the_build(root: Path) -> None:
     put(root, TABLE, f"shift = 1\n{PAPER}", "report.finish()")
     (outcome,) = build.build()
@@ -183,6 +186,7 @@ def test_a_difference_without_a_reason_fails_the_build(root: Path) -> None:
 WORSE = "gfrc2/table-3: reproduced in its report, but its table gives partly reproduced"
 
 
+@pytest.mark.usefixtures("one_process")
 def test_check_computes_each_status_again(root: Path) -> None:
     put(root, TABLE, f"shift = 0\n{PAPER}", "report.finish()")
     outcomes()
@@ -235,6 +239,7 @@ def test_check_names_every_table_and_figure_with_its_result() -> None:
             assert line.endswith(f": {int(row.cells)} of {int(row.cells)} cells")
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_verdict_follows_from_the_evidence(root: Path) -> None:
     """The build writes it into claims.csv and into the notebook; another estimate changes both."""
     claim = """\
@@ -263,6 +268,7 @@ report.claim("gfrc2/any-stop-model", {"R112 annotations": lead})
     )
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_parameter_keeps_the_type_of_its_keys(root: Path) -> None:
     put(root, TABLE, "assert gains == {1: 0.25, 2: 1.0}, gains", "report.finish()")
     (outcome,) = build.build(["example"], {"gains": "{1: 0.25, 2: 1}"}, jobs=1)
@@ -285,9 +291,8 @@ def test_a_link_out_of_the_repository_is_not_followed(
         project.data("link.csv")
 
 
-def test_a_damaged_manifest_is_named(root: Path) -> None:
-    outcomes()
-    path = root / "reports" / "example" / "manifest.json"
+def test_a_damaged_manifest_is_named(built: Path) -> None:
+    path = built / "reports" / "example" / "manifest.json"
     path.write_text(path.read_text()[:50])
     with pytest.raises(
         ValueError, match=r"example/manifest\.json is damaged.*build the notebook again"
@@ -297,25 +302,32 @@ def test_a_damaged_manifest_is_named(root: Path) -> None:
     assert build.check() == []
 
 
-def test_a_killed_build_leaves_every_report_whole(root: Path) -> None:
-    """Its workers and kernels end with it, and the next build gives what it would have given."""
-    outcomes()
-    old = digest(root / "reports")
-    put(root, TABLE.replace("range(size)", "range(1, size + 1)"), "report.finish()")
-    command = [sys.executable, "-m", "equipoise_cli", "build"]
-    begun = time.monotonic()
-    subprocess.run(command, check=True, capture_output=True)
-    seconds = time.monotonic() - begun
-    new = digest(root / "reports")
-    running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    time.sleep(0.7 * seconds)
+def test_a_killed_build_leaves_every_report_whole(built: Path, tmp_path: Path) -> None:
+    """The next build gives what it would have given."""
+    reports = built / "reports"
+    old = digest(reports)
+    shutil.copytree(reports, tmp_path / "old")
+    put(built, TABLE.replace("range(size)", "range(1, size + 1)"), "report.finish()")
+    assert outcomes()["example"].state == "built"
+    new = digest(reports)
+    assert new != old
+    shutil.rmtree(reports)
+    shutil.copytree(tmp_path / "old", reports)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "equipoise_cli", "build"],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    while not list(reports.glob(".equipoise/building-*/example/tables/*")):
+        assert running.poll() is None
+        time.sleep(0.01)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
-    now = digest(root / "reports")
+    now = digest(reports)
     for name in old:
         assert now[name] in (old[name], new[name])
-    subprocess.run(command, check=True, capture_output=True)
-    assert digest(root / "reports") == new
+    assert outcomes()["example"].state == "built"
+    assert digest(reports) == new
 
 
 KILLED = """

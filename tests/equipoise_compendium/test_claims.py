@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -271,17 +272,21 @@ def test_the_part_that_decides_is_shown(protocol: Any, quantifier: str, verdict:
     assert (claim["parts"], claim["basis"]) == (3, "recomputed")
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("quantifier", list(QUANTIFIERS))
-def test_other_data_change_the_verdict_of_every_kind(
-    protocol: Any, kind: str, quantifier: str
-) -> None:
-    changes = {"kind": kind, "quantifier": quantifier}
-    protocol(CLAIM | changes | {"collections": "paper", "control": "none"})
-    verdicts = []
-    for evidence in (interval(1, 2), interval(-2, -1), interval(-1, 2)):
-        verdicts.append(judged(("x", {"paper": {"a part": evidence}}))["x"]["verdict"])
-    assert verdicts == ["supported", "contradicted", "inconclusive"]
+def test_other_data_change_the_verdict_of_every_kind(protocol: Any) -> None:
+    rows, evidence, expected = [], [], {}
+    for kind, quantifier in product(KINDS, QUANTIFIERS):
+        for verdict, (low, high) in {
+            "supported": (1, 2),
+            "contradicted": (-2, -1),
+            "inconclusive": (-1, 2),
+        }.items():
+            name = f"{kind}, {quantifier}, {verdict}"
+            changes = {"claim": name, "kind": kind, "quantifier": quantifier}
+            rows.append(CLAIM | changes | {"collections": "paper", "control": "none"})
+            evidence.append((name, {"paper": {"a part": interval(low, high)}}))
+            expected[name] = verdict
+    protocol(*rows)
+    assert {name: each["verdict"] for name, each in judged(*evidence).items()} == expected
 
 
 @pytest.mark.parametrize("bits", [-1, 0, 1])

@@ -1,13 +1,15 @@
-"""Guards init and new: a compendium of one's own is whole at once, without library and studies."""
+"""Guards init and new: a compendium of one's own is whole at once, without commands and studies."""
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -39,9 +41,9 @@ print(build.check(), pages.check())
 
 
 def run(code: str, folder: Path, *words: object) -> str:
-    """Return what a program prints that can import no package of ours but the compendium."""
+    """Return what a program prints that can import no package of ours but the compendium and the library."""
     blocked = folder.parent / "blocked"
-    for package in ("equipoise", "equipoise_studies", "equipoise_cli"):
+    for package in ("equipoise_studies", "equipoise_cli"):
         (blocked / package).mkdir(parents=True, exist_ok=True)
         (blocked / package / "__init__.py").write_text(f"raise ImportError('{package} is blocked')")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(blocked), str(PACKAGE.parent)])}
@@ -125,13 +127,6 @@ def test_line_ends_of_windows_make_no_file_outdated(
     assert check() == ["reports/ledger.csv is outdated: run equipoise build"]
 
 
-def test_its_tests_pass(compendium: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    ran = subprocess.run(command, cwd=compendium, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
-    assert "1 passed" in ran.stdout
-
-
 def lint(folder: Path, *paths: str) -> None:
     """Check style and format of Python and notebooks, by the settings in the folder, if any."""
     for words in (["check"], ["format", "--check"]):
@@ -140,17 +135,12 @@ def lint(folder: Path, *paths: str) -> None:
         assert ran.returncode == 0, ran.stdout
 
 
-def test_a_paper_is_added_and_builds_at_once(within: Path) -> None:
+def test_a_paper_is_added(within: Path) -> None:
+    """That it builds, and that the tests of a compendium pass, is tried by test_readme.py."""
     result = called("new", "smith2020", "--paper", "--title", "Means of two groups")
     assert result.exit_code == 0, result.output
     assert "equipoise build recompute_smith2020" in result.output
     lint(within, ".")
-    (outcome,) = build(["recompute_smith2020"])
-    assert outcome.error == ""
-    manifest = (within / "reports" / "recompute_smith2020" / "manifest.json").read_text()
-    assert '"status": "reproduced"' in manifest
-    judged = pd.read_csv(within / "reports" / "claims.csv")
-    assert judged.set_index("claim").loc["b-is-larger", "verdict"] == "supported"
     assert artefacts()["artefact"].tolist()[-2:] == ["table-1", "figure-1"]
     assert "smith2020" in settings.bibliography()
     again = called("new", "smith2020", "--paper")
@@ -200,9 +190,9 @@ def test_a_topic_starts_from_the_example(root: Path) -> None:
     assert "equipoise build my_films" in result.output
     assert "pytest" not in result.output
     assert "S001" not in (root / "data" / "conversations" / "my_films.txt").read_text()
-    command = [sys.executable, "-m", "pytest", "-q", "tests/test_my_films.py"]
-    ran = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
+    its_test = runpy.run_path(str(root / "tests" / "test_my_films.py"))["test_my_films"]
+    with mock.patch.dict(os.environ):
+        its_test(root)
     assert called("new", "my_films", "--topic", "T007").exit_code == 2
 
 
@@ -265,6 +255,7 @@ def test_a_compendium_without_the_example_starts_in_an_empty_folder(
     assert unchanged[-1].startswith("notebooks/recompute_smith2020.ipynb: unchanged")
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_error_of_a_notebook_is_not_hidden_by_the_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

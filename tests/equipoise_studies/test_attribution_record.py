@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import re
 import subprocess
@@ -196,41 +197,6 @@ def outputs(folder: Path) -> dict[str, list[Any]]:
     return files
 
 
-def test_own_questions_are_those_with_one_relevant_passage(tmp_path: Path) -> None:
-    record = script()
-    study = data.read_study(str(own_config(tmp_path, "http://127.0.0.1:1/v1")))
-    for name, benchmark in study.benchmarks.items():
-        questions = record.listed_questions(benchmark, DEPTH)
-        assert set(questions.ranked) == set(benchmark.found_by)
-        for retriever, ranked in questions.ranked.items():
-            assert list(ranked) == [str(number) for number in range(QUESTIONS)]
-            for key, documents in ranked.items():
-                place = questions.places[retriever][key]
-                shown = [*documents[1:]]
-                shown.insert(place, documents[0])
-                assert "called" in questions.passages[shown[place]]
-                assert questions.passages[documents[0]].startswith("Lakes. ") == (name == "NQ")
-    # Lines hold the same questions as one object.
-    lines = [json.dumps({"id": key, **it}) for key, it in pyserini(0).items()]
-    (tmp_path / "nq-bm25.json").write_text("\n".join(lines))
-    again = record.listed_questions(study.benchmarks["NQ"], DEPTH)
-    assert again.ranked == record.listed_questions(study.benchmarks["NQ"], DEPTH).ranked
-    assert list(again.ranked["BM25"]) == [str(number) for number in range(QUESTIONS)]
-
-
-def test_the_probability_of_a_citation_is_that_of_its_digits() -> None:
-    from types import SimpleNamespace
-
-    pieces = [("In ", -2.0), ("Wales [", -0.7), ("1", -0.5), ("2", -0.25), ("] [3", -0.1), ("]", 0)]
-    tokens = [SimpleNamespace(token=token, logprob=value) for token, value in pieces]
-    probabilities = script().citation_probabilities
-    cited = probabilities("In Wales [12] [3]", tokens, 12)
-    assert [it["document"] for it in cited] == [12, 3]
-    assert [it["probability"] for it in cited] == pytest.approx([0.472367, 0.904837])
-    unknown = probabilities("In Wales [2]", [], 12)
-    assert unknown == [{"document": 2, "probability": None}]
-
-
 @pytest.mark.skipif(not find_spec("openai"), reason="needs the package openai (extra models)")
 def test_a_small_study_is_recorded_killed_and_continued(
     tmp_path: Path, server: LimitedServer, monkeypatch: pytest.MonkeyPatch
@@ -255,6 +221,10 @@ def test_a_small_study_is_recorded_killed_and_continued(
     assert outputs(tmp_path / "recorded") == recorded
     assert server.rejected > 10
     assert set(server.authorisations) == {"Bearer none", "Bearer sk-test"}
+
+    for line in recorded["Mistral.jsonl"][1:]:
+        for citation in line["citations"]:  # the logarithm of every token is -0.1
+            assert citation["probability"] == pytest.approx(math.exp(-0.1), abs=1e-6)
 
     study = data.read_study(str(config))
     scored = score_answers(data.cached_answers(study))

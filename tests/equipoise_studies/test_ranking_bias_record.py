@@ -1,4 +1,4 @@
-"""``data/outputs/ranking_bias/record.py``: substitution, rankers, and a run that is killed."""
+"""The script that records chapter 4: substitution, BM25 again, and a run that is killed."""
 
 import importlib.util
 import json
@@ -10,18 +10,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from equipoise_compendium import project, registry
-from equipoise_studies.ranking_bias.data import Ranker, Study, Training, read_recorded, read_runs
-from small_berts import small_bert
+from equipoise_studies.ranking_bias.data import Study, read_recorded, read_runs
 from upstream import skip_without
 
 SCRIPT = project.root() / "data" / "outputs" / "ranking_bias" / "record.py"
@@ -94,189 +90,7 @@ def test_grammar_names_and_capitals(text: str, expected: str, language: Any) -> 
     assert changed(text, language) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Her mother told her that she met him.",
-        "Mr. Brown gave Mary her book, and she thanked him.",
-        "John Smith said that he saw her.",
-    ],
-)
-def test_substituting_twice_restores_the_text(text: str, language: Any) -> None:
-    once = changed(text, language)
-    assert once != text
-    assert changed(once, language) == text
-
-
-def test_texts_without_grammar_are_only_split_and_come_out_alike(language: Any) -> None:
-    texts = [
-        "She lost her book, which is his.",
-        "Then Will went.",
-        "The queen saw a king.",
-        "Ships.",
-    ]
-    quick = list(record.parsed(language, texts, NAMES, 1))
-    assert [tokens.has_annotation("TAG") for tokens in quick] == [True, True, False, False]
-    slow = list(language.pipe(texts))
-    for one, other in zip(quick, slow, strict=True):
-        arguments = (WORDS, NAMES, {"ships"})
-        assert record.substitute(one, *arguments) == record.substitute(other, *arguments)
-
-
-def plain_tokens(text: str) -> list[Any]:
-    """Words between blanks, each capitalised one a person, without grammar."""
-    words = text.split(" ")
-    spaces = [" "] * (len(words) - 1) + [""]
-    tokens = []
-    for word, space in zip(words, spaces, strict=True):
-        person = "PERSON" if word[:1].isupper() else ""
-        tokens.append(
-            SimpleNamespace(text=word, whitespace_=space, tag_="NN", dep_="", ent_type_=person)
-        )
-    return tokens
-
-
-gendered = st.sampled_from([word for pair in PAIRED_WORDS for word in pair])
-people = st.sampled_from([name.capitalize() for pair in PAIRED_NAMES for name in pair])
-cased = st.builds(
-    lambda word, case: case(word),
-    gendered,
-    st.sampled_from([str.lower, str.upper, str.capitalize]),
-)
-other_words = st.sampled_from(["rain", "Falls", "a", "I", "robin", "3.5", ""])
-
-
-@given(st.lists(st.one_of(other_words, people, cased), max_size=12).map(" ".join))
-def test_substitution_is_an_involution_and_reports_every_change(text: str) -> None:
-    # King is a word and a name, so that QUEEN comes back as REINA here
-    names = {name: other for name, other in NAMES.items() if "king" not in (name, other)}
-    once, outcomes = record.substitute(plain_tokens(text), WORDS, names, set())
-    assert record.substitute(plain_tokens(once), WORDS, names, set())[0] == text
-    substituted = [outcome for _, _, outcome in outcomes if outcome == "substituted"]
-    assert len(substituted) == sum(
-        a != b for a, b in zip(text.split(" "), once.split(" "), strict=True)
-    )
-
-
-@given(st.text(alphabet="aAbB-é'1", min_size=1, max_size=6))
-def test_capitals_follow_the_term_that_is_replaced(like: str) -> None:
-    written = record.match_case("queen-mother", like)
-    assert written.lower() == "queen-mother"
-    letters = [letter for letter in like if letter.isalpha()]
-    assert written[0].isupper() == bool(letters and letters[0].isupper())
-
-
-def test_the_outcome_says_what_was_left_and_why() -> None:
-    tokens = plain_tokens("Mark said she and Robin saw King")
-    for token in tokens:
-        token.ent_type_ = ""
-    _, outcomes = record.substitute(tokens, WORDS, NAMES, {"robin", "she"})
-    assert outcomes == [
-        ("mark", "", "not a name"),
-        ("she", "he", "substituted"),
-        ("robin", "", "no counterpart"),
-        ("king", "queen", "substituted"),  # no person's name, but a word
-    ]
-
-
-# --- rankers --------------------------------------------------------------------------------------
-
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "cats", "dogs", "birds", "fish"]
-PIECES += ["chase", "sleep", "sing", "swim"]
-TEXTS = [f"{kind} {doing}" for kind in PIECES[4:8] for doing in PIECES[8:]]
-
-
-def tiny(folder: Path, kind: str) -> Path:
-    """A BERT of one layer with random weights, saved as a published one is."""
-    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'equipoise[models]'")
-    transformers = pytest.importorskip(
-        "transformers", reason="needs transformers: pip install 'equipoise[models]'"
-    )
-    torch.manual_seed(0)
-    folder.mkdir(parents=True, exist_ok=True)
-    small_bert(folder, PIECES, kind)
-    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
-    transformers.BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    return folder
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=3),
-    st.integers(1, 7),
-)
-def test_best_sorts_by_score_and_then_by_id(scores: list[list[int]], depth: int) -> None:
-    documents = ["d3", "d1", "d2", "d10", "d5"]
-    queries = [f"q{number}" for number in range(len(scores))]
-    table = record.best(np.array(scores, dtype=float), queries, documents, depth)
-    for query, row in zip(queries, scores, strict=True):
-        falling = sorted(zip(documents, row, strict=True), key=lambda pair: (-pair[1], pair[0]))
-        expected = [pair for pair in falling if pair[1] >= falling[:depth][-1][1]]
-        part = table[table["topic"] == query]
-        assert part["document"].tolist() == [name for name, _ in expected]
-        assert part["rank"].tolist() == list(range(1, len(expected) + 1))
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["dense", "splade"])
-def test_representations_follow_their_formula_whatever_the_batch(kind: Any, tmp_path: Path) -> None:
-    folder = tiny(tmp_path, "BertForMaskedLM" if kind == "splade" else "BertModel")
-    import torch
-
-    expected = []
-    network, tokenizer = record.load(
-        folder, Ranker(kind=kind, about="", model="tiny"), precision="float32"
-    )
-    for text in TEXTS:
-        coded = tokenizer([text], return_tensors="pt")
-        with torch.inference_mode():
-            output = network(**coded)
-        if kind == "splade":
-            expected.append(np.log1p(np.maximum(output.logits[0].numpy(), 0)).max(axis=0))
-        else:
-            mean = output.last_hidden_state[0].numpy().mean(axis=0)
-            expected.append(mean / np.linalg.norm(mean))
-    for batch in (1, 3, 32):
-        ranker = Ranker(kind=kind, about="", model="tiny", batch=batch)
-        found = record.represented(ranker, folder, TEXTS).toarray()
-        np.testing.assert_allclose(found, np.array(expected), atol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_trained_cross_encoder_scores_gold_documents_higher(tmp_path: Path) -> None:
-    folder = tiny(tmp_path / "base", "BertModel")
-    import torch
-
-    training = Training(queries="QS1", epochs=30, batch=4, rate=5e-3)
-    ranker = Ranker(kind="cross-encoder", about="", model="base", length=16, training=training)
-    pairs = list(zip(TEXTS, TEXTS[5:] + TEXTS[:5], strict=True))
-    examples = [(text, text, other) for text, other in pairs]
-    record.train(ranker, training, folder, examples, tmp_path / "trained")
-    gaps = {}
-    for name in ("base", "trained"):
-        network, tokenizer = record.load(tmp_path / name, ranker, precision="float32")
-        with torch.inference_mode():
-            gold, others = (
-                record.relevance(network, record.coded_pairs(tokenizer, ranker, TEXTS, documents))
-                for documents in (TEXTS, [other for _, other in pairs])
-            )
-        gaps[name] = float((gold - others).mean())
-    assert gaps["trained"] > gaps["base"] + 1
-    # the score is 20 times the cosine of the two means within one text
-    words = ["[CLS]", "cats", "chase", "[SEP]", "fish", "swim", "[SEP]"]
-    ids = torch.tensor([[PIECES.index(word) for word in words]])
-    kinds = torch.tensor([[0, 0, 0, 0, 1, 1, 1]])
-    with torch.inference_mode():
-        states = network(input_ids=ids, token_type_ids=kinds).last_hidden_state[0].numpy()
-        coded = record.coded_pairs(tokenizer, ranker, ["cats chase"], ["fish swim"])
-        found = float(record.relevance(network, coded)[0])
-    one, other = states[:4].mean(axis=0), states[4:].mean(axis=0)
-    expected = 20 * one @ other / np.linalg.norm(one) / np.linalg.norm(other)
-    assert found == pytest.approx(float(expected), rel=1e-4)
-
-
-def test_halves_differ_by_one_query_at_most() -> None:
-    assert np.bincount(record.halves(17, 0)).tolist() in ([8, 9], [9, 8])
-    assert record.halves(16, 0).tolist() != record.halves(16, 1).tolist()
+# --- the committed files --------------------------------------------------------------------------
 
 
 @pytest.mark.upstream

@@ -219,3 +219,9 @@ def test_broken_predictions_are_rejected(samples: pd.DataFrame, copied: data.Stu
     path.write_text(table + table.splitlines()[1] + "\n")
     with pytest.raises(ValueError, match="one per sample, system and setup"):
         data.predictions(copied, other)
+
+
+def test_every_dialogue_of_users_is_labelled_once() -> None:
+    cached = data.user_predictions()
+    assert (cached.groupby(["system", "setup"]).size() == len(data.users())).all()
+    assert not cached.duplicated(["system", "setup", "dialogue"]).any()

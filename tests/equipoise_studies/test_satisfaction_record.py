@@ -4,11 +4,8 @@ One run follows the thesis's config, with only paths and sizes changed. It is ki
 endpoint limits its rate.
 """
 
-import csv
-import json
 import math
 import os
-import runpy
 import shutil
 import subprocess
 import sys
@@ -27,7 +24,6 @@ from equipoise_compendium import project
 from equipoise_compendium.provenance import VARIANT_VARIABLE
 from equipoise_studies.satisfaction import data
 from notebook_evidence import evidence_of
-from upstream import skip_without
 
 for package in ("torch", "transformers", "openai", "accelerate"):
     pytest.importorskip(
@@ -38,7 +34,6 @@ SCRIPT = project.root() / "data" / "outputs" / "satisfaction" / "record.py"
 MAKE = project.root() / "data" / "facts" / "satisfaction" / "make.py"
 CONFIGS = project.root() / "data" / "studies" / "satisfaction"
 BOOKED, SORRY = "Yes, that is booked for you.", "Sorry, there is nothing."
-RECORD: dict[str, Any] = runpy.run_path(str(SCRIPT))
 
 
 def run(script: Path, *options: object, **how: Any) -> subprocess.Popen[bytes]:
@@ -231,125 +226,3 @@ def test_a_study_in_the_design_of_the_thesis_is_recorded_and_reported(
     evidence, _ = evidence_of("thesis_ch3_satisfaction", tmp_path, parameters)
     parts = evidence["thesis/3.4-drop"]["swapped responses"]
     assert all(part.estimate is not None for part in parts.values())
-
-
-@pytest.mark.upstream
-def test_a_trial_has_the_ids_and_prompts_of_the_committed_record(
-    tmp_path: Path, endpoint: Server
-) -> None:
-    skip_without("uss", "asap", "crsarena")
-    models_in(tmp_path / "models")
-    for name in ("few-shot", "counterfactual"):
-        shutil.copy(CONFIGS / f"{name}-prompt.txt", tmp_path)
-    content = yaml.safe_load((CONFIGS / "replica.yaml").read_text())
-    content["estimators"]["few-shot"]["endpoint"] = content["writer"]["endpoint"] = endpoint.url
-    content["estimators"]["encoder"] |= {"model": "bert", "up_sampling": [1]}
-    content["estimators"]["hawkes"] |= {"up_sampling": [1]}
-    content["users"]["encoder"] |= {"model": "bert"}
-    content["users"]["few-shot"]["endpoint"] = endpoint.url
-    config = tmp_path / "trial.yaml"
-    config.write_text(yaml.safe_dump(content))
-    out = tmp_path / "out"
-    finish(
-        SCRIPT, "--config", config, "--limit", 20, "--models", tmp_path / "models", "--output", out
-    )
-    committed = SCRIPT.parent
-    for name, keys in (
-        ("written", 2),
-        ("encoder", 5),
-        ("hawkes", 5),
-        ("few-shot", 5),
-        ("users", 3),
-    ):
-        ids = []
-        for folder in (out, committed):
-            with (folder / f"{name}.csv").open(encoding="utf-8") as file:
-                ids.append([tuple(row[:keys]) for row in csv.reader(file)][1:])
-        ours, theirs = ids
-        assert len(ours) == len(set(ours)) > 20
-        assert set(ours) <= set(theirs), name
-    prompts = []
-    for folder in (out, committed):
-        settings = json.loads((folder / "settings" / "few-shot.json").read_text())
-        prompts.append((settings["estimator"]["prompt"], settings["seed"], settings["turned"]))
-    assert prompts[0] == prompts[1]
-    asked = [request["messages"][0]["content"] for request in endpoint.requests]
-    template = prompts[1][0].partition("{Example Dialogue 1}")[0]
-    assert sum(text.startswith(template) for text in asked) >= 80
-
-
-# --- parts ----------------------------------------------------------------------------------------
-
-
-def test_a_prompt_is_filled_once() -> None:
-    prompt = "{Example Dialogue 1} {Example Dialogue 2} {Input Dialogue} {else}"
-    filled = RECORD["filled"](prompt, "{Example Dialogue 1}", ["one", "two"])
-    assert filled == "one two {Example Dialogue 1} {else}"
-
-
-def test_the_probability_of_an_answer_is_on_the_side_of_its_label() -> None:
-    label_probability = RECORD["label_probability"]
-    answer = [("The ", -9.0), ("label is ", -9.0), ("Dis", math.log(0.4)), ("satisfied", -0.1)]
-    assert label_probability(answer) == pytest.approx(0.7)
-    answer = [("Satis", math.log(0.4)), ("fied, not Dissatisfied", -0.1)]
-    assert label_probability(answer) == pytest.approx(0.3)
-    assert label_probability([("Dissatisfied", 0.0)]) == 1
-    assert math.isnan(label_probability([("neither", -0.1)]))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_hawkes_process_is_the_direct_sum_of_its_definition(seed: int) -> None:
-    import torch
-
-    rng = np.random.default_rng(seed)
-    vectors = np.concatenate([rng.normal(size=(4, 5, 3)), np.ones((4, 5, 1))], axis=2)
-    mask = np.arange(5) >= rng.integers(0, 5, size=(4, 1))
-    process = RECORD["Hawkes"](3)
-    base, jump = rng.normal(size=(2, 4, 2))
-    slowness = rng.normal(size=2)
-    with torch.no_grad():
-        for name, values in {"base": base, "jump": jump, "slowness": slowness}.items():
-            getattr(process, name).copy_(torch.tensor(values))
-        shares = process(
-            torch.tensor(vectors, dtype=torch.float32), torch.tensor(mask).float().unsqueeze(2)
-        ).numpy()
-    decay = np.log1p(np.exp(slowness))
-    for sample in range(4):
-        intensity = vectors[sample, -1] @ base
-        for turn in np.flatnonzero(mask[sample, :-1]):
-            jumps = np.log1p(np.exp(vectors[sample, turn] @ jump))
-            intensity = intensity + jumps * np.exp(-decay * (4 - turn))
-        intensity = np.log1p(np.exp(intensity))
-        assert shares[sample] == pytest.approx(intensity / intensity.sum(), rel=1e-4)
-
-
-def test_a_dialogue_is_cut_by_utterance_and_from_the_end() -> None:
-    class Tokens:
-        cls_token_id, sep_token_id = 1, 2
-
-        def encode(self, text: str, add_special_tokens: bool) -> list[int]:
-            assert not add_special_tokens
-            return [int(word) for word in text.split()]
-
-    row = pd.Series({"users": ("10 11 12", "13"), "systems": ("14", "")})
-    for training, exchanges, tokens in (
-        ({"length": 99, "utterance": 3}, 0, [1, 10, 11, 12, 14, 2, 13, 2]),
-        ({"length": 5}, 0, [1, 14, 2, 13, 2]),
-        ({"length": 99}, 1, [1, 13, 2]),
-    ):
-        estimator = data.Estimator.model_validate(
-            {"kind": "encoder", "exchanges": exchanges, "training": training}
-        )
-        assert RECORD["dialogue_tokens"](Tokens(), row, estimator) == tokens
-
-
-def test_exchanged_shares_keep_the_rarer_label_and_every_dialogue_is_labelled_once() -> None:
-    users = data.users()
-    exchanged = RECORD["with_shares_exchanged"](users)
-    assert (~exchanged["dissatisfied"]).sum() == (~users["dissatisfied"]).sum()
-    share = 1 - users["dissatisfied"].mean()
-    assert exchanged["dissatisfied"].mean() == pytest.approx(share, abs=0.01)
-
-    cached = data.user_predictions()
-    assert (cached.groupby(["system", "setup"]).size() == len(users)).all()
-    assert not cached.duplicated(["system", "setup", "dialogue"]).any()
