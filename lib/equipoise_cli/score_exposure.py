@@ -58,13 +58,13 @@ def score_exposure(
     refuse_outputs({"-o": (output, SCORES)}, inputs, force=force)
     if not files_of_groups:
         raise click.UsageError("exposure is of groups: give --membership")
-    from equipoise.loaders.trec import read_runs, run_files
+    from equipoise.loaders.trec import read_qrels, read_runs, run_files
     from equipoise.measures.exposure import exposure_over_relevance, exposure_verdicts
 
     files = [file for run in runs for file in run_files(run)]
     groups, sets = read_memberships(files_of_groups, missing)
     rankings = read_runs(files, order=order, depth=options["cutoff"])
-    scores = exposure_over_relevance(rankings, qrels, groups, sets, **options)
+    scores = exposure_over_relevance(rankings, read_qrels(qrels), groups, sets, **options)
     show_seen(scores)
     write({output: scores})
     # Said last, where a reader of the terminal looks first.

@@ -52,8 +52,10 @@ def read_memberships(
     memberships: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
     for path_name, path in files:
-        for table, attribute_set in read_sets(path, path_name, missing=missing, **given):
-            name = attribute_set.name
+        names = [path_name] if path_name else []
+        for name, (table, attribute_set) in read_sets(
+            path, names, missing=missing, **given
+        ).items():
             if name in attributes:
                 raise click.UsageError(
                     f"two files of --membership have an attribute set {name}; rename one with "
@@ -145,8 +147,7 @@ def score_gfr(
     import pandas as pd
 
     from equipoise.attributes import read_attributes
-    from equipoise.loaders.trec import run_files, run_names
-    from equipoise.tidy import tidy_qrels
+    from equipoise.loaders.trec import read_qrels, run_files, run_names
     from equipoise_cli.cluster import cluster as connect
     from equipoise_cli.cluster import run_each
 
@@ -155,7 +156,7 @@ def score_gfr(
     sets = read_attributes(attributes) if attributes else {}
     given = {"kinds": kind_of, "targets": target_of, "sets": sets}
     groups, attribute_sets = read_memberships(files_of_groups, missing, **given)
-    arguments = {**options, "qrels": tidy_qrels(qrels)}
+    arguments = {**options, "qrels": read_qrels(qrels)}
     arguments |= {"memberships": groups, "attributes": attribute_sets}
     without = sorted({*target_of, *kind_of} - attribute_sets.keys())
     if without:

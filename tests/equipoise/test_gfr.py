@@ -190,11 +190,11 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ),
         (
             {"memberships": {"SIZE": pd.concat([HAND_SIZE, HAND_SIZE])}},
-            "the memberships in SIZE, line 3: must be a document once",
+            "a table has a document twice",
         ),
         (
             {"memberships": {"SIZE": HAND_SIZE.drop(columns="large")}},
-            "columns for small, middle, large",
+            "the memberships in SIZE have no column for large",
         ),
         (
             {"memberships": {"SIZE": HAND_SIZE.assign(topic="z")}},

@@ -17,8 +17,8 @@ import equipoise
 from commands import called
 from equipoise import ir
 from equipoise.errors import InputError, Note
-from equipoise.loaders.groups import read_sets
-from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs, tidy_scores
+from equipoise.loaders.groups import read_sets, tidy_memberships
+from equipoise.tidy import tidy_qrels, tidy_runs, tidy_scores
 
 door: Any = equipoise  # its names come when they are first used
 RUN = {"q1": {"d1": 1.5, "d2": 3.0, "d3": 1.5}, "q2": {"d2": 0.5, "d4": 0.25}}
@@ -335,7 +335,7 @@ def test_a_column_of_titles_is_not_read_as_groups(tmp_path: Path) -> None:
     rows = [f"d{number},{'ab'[number % 2]},Title {number}" for number in range(30)]
     path.write_text("\n".join(["docno,team,title", *rows]), encoding="utf-8")
     with pytest.warns(Note, match="not read: column title, whose values differ in most rows"):
-        ((_, attribute),) = read_sets(path)
+        ((_, attribute),) = read_sets(path).values()
     assert (attribute.name, attribute.groups) == ("team", ("a", "b"))
 
 
