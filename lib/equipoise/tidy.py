@@ -60,20 +60,17 @@ def frame_of(source: Any, label: str, value: str) -> pd.DataFrame:
     return pd.DataFrame(entries)
 
 
-def names_in(table: pd.DataFrame, columns: Iterable[str]) -> dict[str, str]:
-    """Return the name that each of our columns has in a table, of those that it has."""
-    names = {}
-    for column in columns:
+def names_in(
+    table: pd.DataFrame, columns: Sequence[str], label: str, optional: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the name that each of our columns has in a table, which must have ``columns``."""
+    names, missing = {}, []
+    for column in (*columns, *optional):
         found = [name for name in NAMES[column] if name in table.columns]
         if found:
             names[column] = found[0]
-    return names
-
-
-def required_names(table: pd.DataFrame, columns: Sequence[str], label: str) -> dict[str, str]:
-    """Return the same, or raise an error where a column is missing."""
-    names = names_in(table, columns)
-    missing = [" or ".join(NAMES[column]) for column in columns if column not in names]
+        elif column in columns:
+            missing.append(" or ".join(NAMES[column]))
     if missing:
         wanted = f"a table with the columns {' and '.join(missing)}"
         raise input_error(label, wanted, listed(table.columns) or "none")
@@ -133,10 +130,9 @@ def tidy_runs(source: Any) -> pd.DataFrame:
             raise input_error(label, wanted, f"several called {names[names.duplicated()].iloc[0]}")
         return pd.concat(runs, ignore_index=True)
     table = frame_of(source, label, "score")
-    names = names_in(table, ["run", "rank", "score"])
-    names |= required_names(table, ["topic", "document"], label)
+    names = names_in(table, ["topic", "document"], label, ["run", "rank", "score"])
     if "rank" not in names:
-        required_names(table, ["score"], label)
+        names_in(table, ["score"], label)
 
     name = None if isinstance(source, pd.DataFrame) else getattr(source, "name", None)
     tidy = pd.DataFrame({"run": str(name or "run")}, index=table.index)
@@ -180,7 +176,7 @@ def tidy_qrels(source: Any) -> pd.DataFrame:
     if _is_path(source):
         return read_qrels(source)
     table = frame_of(source, label, "level")
-    names = required_names(table, ["topic", "document", "level"], label)
+    names = names_in(table, ["topic", "document", "level"], label)
     level = numbers_of(table[names["level"]], label, "level")
     is_fraction = level != np.floor(level)
     if is_fraction.any():

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from equipoise.attributes import AttributeSet
-from equipoise_cli.cluster import cluster, run_each
-from equipoise_cli.score_gfr import _score_run
+from equipoise_cli.score_runs import _score_run
+from equipoise_cli.scoring import cluster, run_each
 
 RUNS, TOPICS, DEPTH = 8, 2000, 1000
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from equipoise.arrays import Floats
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen
+from equipoise.declared import options_of
 from equipoise.divergences import jsd, nmd, nvd, rnod
 from equipoise.measures.gfr import (
     achieved_distributions,
@@ -25,7 +26,6 @@ from equipoise.measures.gfr import (
     rank_biased_utility,
     stopping,
 )
-from equipoise.options import options_of
 
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "middle", "large"), np.array([0.5, 0.25, 0.25]))
 COLOUR = AttributeSet("COLOUR", "nominal", ("red", "blue"), np.array([0.5, 0.5]))

@@ -118,6 +118,14 @@ def test_every_form_of_judgements_is_the_same_table(held: Any) -> None:
         {name: {group: 1} for name, group in SIZE.items()},
         pd.DataFrame({"docno": list(SIZE), "group": list(SIZE.values())}),
         pd.DataFrame({"doc_id": list(SIZE), "large": [1.0, 0, 1, 0], "small": [0, 1, 0, 1.0]}),
+        pd.DataFrame(
+            {
+                "docno": list(SIZE),
+                "SIZE=large": [1, 0, 1, 0],
+                "SIZE=small": [0, 1, 0, 1],
+                "AGE=x": 1,
+            }
+        ),
     ],
 )
 def test_every_form_of_memberships_is_the_same_table(held: Any) -> None:
@@ -320,6 +328,24 @@ def test_one_of_several_columns_by_its_name_or_by_its_attribute_set(people: Path
         assert ir._groups["gender"][0].target.tolist() == [0.5, 0.5]
     finally:
         ir._groups.clear()
+
+
+def test_columns_of_shares_of_several_sets_are_read_from_one_file(people: Path) -> None:
+    """As `SET=group`, next to a column of names; the command reads the same."""
+    path = people.with_name("shares.csv")
+    rows = ["d1,female,1,0", "d2,male,0,1", "d3,female,0,1", "d4,male,0.25,0.75"]
+    path.write_text("\n".join(["docno,gender,age=young,age=old", *rows]))
+    found = read_sets(path, kinds={"age": "ordinal"})
+    assert list(found) == ["gender", "age"]
+    table, attribute = found["age"]
+    assert (attribute.groups, attribute.kind) == (("young", "old"), "ordinal")
+    assert table.to_numpy().tolist()[3] == ["d4", 0.25, 0.75]
+    run, qrels = people.with_name("run"), people.with_name("qrels")
+    expected = door.gfr(run, qrels, path)
+    output = people.with_name("out.csv")
+    command = ["score", "gfr", "--run", run, "--qrels", qrels, "--membership", path]
+    assert called(*command, "-o", output).exit_code == 0
+    np.testing.assert_allclose(pd.read_csv(output)["value"], expected["value"], rtol=1e-11)
 
 
 def test_columns_of_numbers_are_no_groups_and_said_so(people: Path) -> None:

@@ -28,7 +28,7 @@ from equipoise.loaders.columns import ColumnFile
 from equipoise.loaders.fairweb import TOLERANCE, numbered_groups, read_memberships, read_target
 from equipoise.options import read_pairs
 from equipoise.readers import number, read_table
-from equipoise.tidy import NAMES, frame_of, ids_of, names_in, numbers_of, required_names
+from equipoise.tidy import NAMES, frame_of, ids_of, names_in, numbers_of
 
 Kind = Literal["nominal", "ordinal"]
 Groups = tuple[pd.DataFrame, AttributeSet]
@@ -75,7 +75,7 @@ def read_sets(
             found[name] = _of_fairweb(file, name, kind, attribute)
             continue
         try:
-            found[name] = _of_kind(source, name, kind, attribute, label, missing)
+            found[name] = tidy_memberships(source, name, attribute, label, missing, kind)
         except InputError as error:
             if table is None:
                 raise
@@ -110,32 +110,9 @@ def _of_fairweb(file: ColumnFile, name: str, kind: Kind, attribute: AttributeSet
     return read_memberships(file.path, attribute), attribute
 
 
-def _of_kind(
-    source: Any,
-    name: str,
-    kind: Kind,
-    attribute: AttributeSet | None,
-    label: str,
-    missing: Sequence[str],
-) -> Groups:
-    """Groups of a table, of a kind; names are in no order, which columns of shares are."""
-    table, of_table = tidy_memberships(source, name, attribute, label, missing)
-    if attribute is not None:
-        return table, attribute
-    columns = source.columns if isinstance(source, pd.DataFrame) else ()
-    has_shares = set(of_table.groups) <= {
-        str(column).removeprefix(f"{name}=") for column in columns
-    }
-    if kind == "ordinal" and not has_shares:
-        wanted = f"given with a target that orders them, such as {name}=low:1,middle:1,high:1"
-        place = label or f"the memberships in {name}"
-        raise input_error(place, f"ordinal groups must be {wanted}", column=name)
-    return table, replace(of_table, kind=kind)
-
-
 def names_of_sets(table: pd.DataFrame, label: str) -> list[str]:
     """Return the names of the attribute sets of a table: of its columns of names, and ``A=x``."""
-    required_names(table, ["document"], label)
+    names_in(table, ["document"], label)
     by_share = dict.fromkeys(
         str(column).partition("=")[0] for column in table.columns if "=" in str(column)
     )
@@ -186,13 +163,15 @@ def tidy_memberships(
     attribute: AttributeSet | None = None,
     file: str = "",
     missing: Sequence[str] = MISSING,
+    kind: Kind = "nominal",
 ) -> Groups:
     """Return group memberships as columns document and a share for each group, and their set.
 
     They have a column topic where they are for one topic only. ``source`` has the group of
     each document, or the shares of groups. A document with several groups belongs to each equally.
     The column of groups is called like the set, or group, or is the only one that has names.
-    Without an attribute set the groups are those found, by name, nominal, with equal targets. A row
+    Without an attribute set the groups are those found, by name, of a kind, with equal targets;
+    columns of shares are in the order of ordinal groups, names are in none. A row
     whose group is empty or ``missing`` is left out, and a note counts them; a group of the
     attribute set is never missing.
 
@@ -203,9 +182,9 @@ def tidy_memberships(
     1       d2    0.0    1.0
     """
     label = file or f"the memberships in {name}"
-    table = _frame_of_memberships(source, label).reset_index(drop=True)
-    names = names_in(table, ["topic", "group", "share"])
-    names |= required_names(table, ["document"], label)
+    table = source if isinstance(source, pd.DataFrame) else _as_frame(source, label)
+    table = table.reset_index(drop=True)
+    names = names_in(table, ["document"], label, ["topic", "group", "share"])
     id_names = {column: names[column] for column in ("topic", "document") if column in names}
     ids = pd.DataFrame(
         {column: ids_of(table[other], label, column) for column, other in id_names.items()}
@@ -231,11 +210,14 @@ def tidy_memberships(
         tidy = _columns_of_groups(table, ids, groups, label)
     if attribute is None:
         groups = [column for column in tidy.columns if column not in ids.columns]
-        attribute = AttributeSet(name, "nominal", tuple(groups), np.ones(len(groups)))
+        if kind == "ordinal" and not set(groups) <= columns:
+            wanted = f"given with a target that orders them, such as {name}=low:1,middle:1,high:1"
+            raise input_error(label, f"ordinal groups must be {wanted}", column=name)
+        attribute = AttributeSet(name, kind, tuple(groups), np.ones(len(groups)))
     return tidy, attribute
 
 
-def _frame_of_memberships(source: Any, label: str) -> pd.DataFrame:
+def _as_frame(source: Any, label: str) -> pd.DataFrame:
     """Return memberships as a data frame: from groups or shares by document, or any other kind."""
     if not isinstance(source, Mapping):
         return frame_of(source, label, "group")

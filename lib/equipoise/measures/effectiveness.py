@@ -11,8 +11,9 @@ import pandas as pd
 
 from equipoise.arrays import single_precision
 from equipoise.coverage import Seen, first, judge
+from equipoise.declared import checked
 from equipoise.measures.tied_scores import orders_of_ties, tied_spans
-from equipoise.options import TiedScores, checked
+from equipoise.options import TiedScores
 
 
 def parsed_measure(name: str) -> Any:

@@ -23,9 +23,10 @@ import pandas as pd
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge
+from equipoise.declared import measure
 from equipoise.errors import refuse_twice
 from equipoise.measures.group_fairness import need_same_sets, shares_by_group
-from equipoise.options import LEAST_READ, Cutoff, Level, MeanIntervals, Resamples, Seed, measure
+from equipoise.options import LEAST_READ, Cutoff, Level, MeanIntervals, Resamples, Seed
 from equipoise.statistics.intervals import percentile_interval, resampled_ratios
 
 FEWEST_TOPICS = 6
@@ -54,6 +55,7 @@ def spread_evenly(exposure: Floats, cases: Integers) -> Floats:
     ideal="1",
     direction="neither",
     sources=("singh2018",),
+    names={"exposure-over-relevance": ""},
 )
 def exposure_over_relevance(
     runs: pd.DataFrame,

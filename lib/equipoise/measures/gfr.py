@@ -37,16 +37,16 @@ from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, numbered, places, ranks, ratio, starts
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge, runs_seen
-from equipoise.divergences import distribution_similarity
+from equipoise.declared import checked, measure
+from equipoise.divergences import DIVERGENCES, distribution_similarity
 from equipoise.errors import listed, refuse_twice
 from equipoise.measures.group_fairness import (
     UTILITY,
     each_weight,
     need_same_sets,
     shares_by_group,
-    tidy_scores,
+    table_of_scores,
 )
-from equipoise.options import checked, measure
 
 Utility = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts."""
@@ -475,6 +475,14 @@ def _combinations(
     sources=("gfrc", "sakai2023"),
     formula=r"GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k)"
     r" + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
+    names=dict.fromkeys(
+        [
+            *UTILITIES,
+            *(f"GF-{name.upper()}" for name in DIVERGENCES),
+            *(f"GFR-{utility}" for utility in UTILITIES),
+        ],
+        "",
+    ),
 )
 def gfr_table(
     runs: pd.DataFrame,
@@ -594,7 +602,7 @@ def gfr_table(
     rankings = found.rankings
     cases = pd.DataFrame(product(rankings.runs, [*rankings.topics, ""]), columns=["run", "topic"])
     shares = {key: seen[key].ravel() for key in scores}
-    table = tidy_scores(cases, dict(zip(scores, values.T, strict=True)), shares)
+    table = table_of_scores(cases, dict(zip(scores, values.T, strict=True)), shares)
     table.attrs["seen"] = counts
     return table
 
@@ -632,4 +640,4 @@ def gfr_clusters(
     scores = {("", "share"): found.leaving[run, topic, rank]}
     for key, values in found.by_rank.items():
         scores[key] = values[run, topic, rank]
-    return tidy_scores(cases, scores)
+    return table_of_scores(cases, scores)

@@ -81,7 +81,7 @@ def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> 
     return dict(zip(names, shares.tolist(), strict=True))
 
 
-def tidy_scores(
+def table_of_scores(
     places: pd.DataFrame,
     scores: Mapping[tuple[str, str], ArrayLike],
     seen: Mapping[tuple[str, str], ArrayLike] | None = None,

@@ -23,9 +23,10 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.coverage import Seen, judge, runs_seen
+from equipoise.declared import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import linked_spans, orders_of_ties
-from equipoise.options import Depth, RankPersistence, TiedScores, measure
+from equipoise.options import Depth, RankPersistence, TiedScores
 
 _declared = partial(
     measure, family="Overlap of rankings", range="0 to 1", ideal="1", direction="higher is better"

@@ -38,20 +38,12 @@ from scipy import sparse
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, normalised, places, ratio, starts
 from equipoise.coverage import Seen, first, judge, runs_seen
+from equipoise.declared import checked, measure
 from equipoise.divergences import DIVERGENCES
 from equipoise.errors import listed, refuse_twice
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import mean_of_ties, orders_of_ties
-from equipoise.options import (
-    Cutoffs,
-    Proportional,
-    Shares,
-    Threshold,
-    Tokens,
-    Undefined,
-    checked,
-    measure,
-)
+from equipoise.options import Cutoffs, Proportional, Shares, Threshold, Tokens, Undefined
 
 _declared = partial(measure, family="Ranked lists: bias in their terms")
 _neutral = partial(_declared, direction="higher is better", sources=("rekabsaz2021", "thesis"))

@@ -13,17 +13,16 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, ratio
+from equipoise.declared import Direction, checked
 from equipoise.errors import listed, need_columns, shown
 from equipoise.options import (
     Correction,
-    Direction,
     Level,
     MeanIntervals,
     PairedTest,
     Resamples,
     Seed,
     Unpaired,
-    checked,
 )
 from equipoise.statistics.intervals import (
     bootstrap_intervals,
