@@ -13,7 +13,11 @@ The names below are stable, as the command line is; they are loaded when first u
 may move.
 """
 
+import functools
+import inspect
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 _FRONT_DOOR = {
     "agreement": "agreement",
@@ -24,6 +28,7 @@ _FRONT_DOOR = {
     "loaders.documents": "stream_documents",
     "loaders.fairweb": "read_memberships read_target",
     "loaders.gender_terms": "read_terms",
+    "loaders.groups": "tidy_memberships",
     "loaders.scores": "read_scores",
     "loaders.transcripts": "nugget_frame read_transcripts turn_frame",
     "loaders.trec": "read_qrels read_run read_runs",
@@ -40,7 +45,7 @@ _FRONT_DOOR = {
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "errors": "InputError Problem",
     "statistics": "bootstrap_interval compare_pairs compare_systems corrected leaderboard",
-    "tidy": "tidy_memberships tidy_qrels tidy_runs tidy_scores",
+    "tidy": "tidy_qrels tidy_runs tidy_scores",
 }
 _MODULE_OF = {}
 for _module, _names in _FRONT_DOOR.items():
@@ -53,12 +58,44 @@ _MODULE_OF["gfr"] = _MODULE_OF["gfr_table"]
 
 __all__ = sorted(_MODULE_OF)
 
+# In their modules they take tidy tables only.
+_OF_TABLES = {"gfr_table", "gfr_clusters", "exposure_over_relevance", "crbo", "score_ranking_bias"}
+_OF_TABLES |= {"compare_systems"}
+
+
+def _with_tidy_tables(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make dictionaries, data frames and files tidy, once, before a function of tables."""
+    from equipoise import tidy
+    from equipoise.loaders.groups import tidy_sets
+
+    reader_of = {"qrels": tidy.tidy_qrels, "scores": tidy.tidy_scores}
+    reader_of |= dict.fromkeys(["runs", "original", "counterfactual"], tidy.tidy_runs)
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        given = signature.bind_partial(*args, **options)
+        tables = given.arguments
+        for name, table in tables.items():
+            if name in reader_of:
+                tables[name] = reader_of[name](table)
+        if "memberships" in signature.parameters:
+            memberships, attributes = tables.get("memberships"), tables.get("attributes")
+            found = tidy_sets({} if memberships is None else memberships, attributes or {})
+            tables["memberships"], tables["attributes"] = found
+        return function(*given.args, **given.kwargs)
+
+    return call
+
 
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
     module = import_module(f"equipoise.{_MODULE_OF[name]}")
-    value: object = getattr(module, _TABLES.get(name, name))
+    function_name = _TABLES.get(name, name)
+    value: Any = getattr(module, function_name)
+    if function_name in _OF_TABLES:
+        value = _with_tidy_tables(value)
     globals()[name] = value  # so that it is looked up once
     return value
 

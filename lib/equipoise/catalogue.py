@@ -7,8 +7,8 @@ import pkgutil
 import re
 from importlib import import_module, resources
 
-from equipoise import measures, options, permutations
-from equipoise.options import Measure
+from equipoise import declared, measures, permutations
+from equipoise.declared import Measure
 
 FAMILIES = (
     "Divergences between distributions over groups",
@@ -38,8 +38,28 @@ def _place(measure: Measure) -> tuple[int, str, str, int]:
 
 
 _load()
-MEASURES: tuple[Measure, ...] = tuple(sorted(options.MEASURES.values(), key=_place))
+MEASURES: tuple[Measure, ...] = tuple(sorted(declared.MEASURES.values(), key=_place))
 """Every measure, in the order of the families."""
+NAMES: dict[str, Measure] = {name: measure for measure in MEASURES for name in measure.names}
+NAMES |= {measure.name: measure for measure in MEASURES}
+"""The measure of each name in the catalogue and in tables of scores."""
+
+
+def plain_name(name: str) -> str:
+    """Return a name in scores without cut-off, options and divergences.
+
+    >>> [plain_name(name) for name in ("NFaiRR@10", "GFR-ERR+JSD", "TED(proportional=False)@5")]
+    ['NFaiRR', 'GFR-ERR', 'TED']
+    """
+    for end in "@(+":
+        name = name.partition(end)[0]
+    return name
+
+
+def range_of(name: str) -> str:
+    """Return the range of a measure by its name in scores; empty if it is not in the catalogue."""
+    name = plain_name(name)
+    return (NAMES[name].names.get(name) or NAMES[name].range) if name in NAMES else ""
 
 
 def references() -> dict[str, str]:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats
-from equipoise.options import measure
+from equipoise.declared import measure
 
 _FAMILY = "Divergences between distributions over groups"
 _declared: dict[str, Divergence] = {}

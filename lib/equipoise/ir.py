@@ -32,7 +32,7 @@ from equipoise.coverage import Seen, first, judge
 from equipoise.divergences import DIVERGENCES
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.gender_terms import read_terms
-from equipoise.loaders.groups import read_groups
+from equipoise.loaders.groups import read_sets
 from equipoise.measures.gfr import UTILITIES, gfr_table
 from equipoise.measures.ranking_bias import (
     TermCounts,
@@ -70,7 +70,8 @@ def groups(
     ``female:1,male:1``, or the target share of each group. An existing name is redefined.
     """
     target_text = str(target) if isinstance(target, (str, Path)) else ""
-    table, attribute = read_groups(memberships, name, kind, target_text)
+    found = read_sets(memberships, [name], {name: kind}, {name: target_text})
+    table, attribute = found[name]
     if not isinstance(target, (str, Path)):
         attribute = attribute.with_target(list(target))
     _groups[name] = attribute, table

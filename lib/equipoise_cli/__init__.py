@@ -21,15 +21,12 @@ from equipoise_cli import (
     new,
     permute,
     reports,
-    score_attribution,  # noqa: F401 - it adds to score
-    score_citations,  # noqa: F401 - it adds to score
-    score_exposure,  # noqa: F401 - it adds to score
-    score_gfr,  # noqa: F401 - it adds to score
-    score_overlap,  # noqa: F401 - it adds to score
-    score_ranking_bias,  # noqa: F401 - it adds to score
+    score_answers,  # noqa: F401 - it adds to score
+    score_conversations,  # noqa: F401 - it adds to score
+    score_runs,  # noqa: F401 - it adds to score
 )
 from equipoise_cli.declared import CommandGroup
-from equipoise_cli.score import score
+from equipoise_cli.scoring import score
 
 _LONGEST = 1200  # characters of a message
 

@@ -40,7 +40,7 @@ def _read(
     from equipoise.loaders.transcripts import nugget_frame, parse_transcripts, turn_frame
     from equipoise.nuggets import nugget_table
     from equipoise.readers import read_table, read_text
-    from equipoise_cli.loaders.annotations import parse_export
+    from equipoise_cli.formats.annotations import parse_export
 
     meanings = None
     if labels is not None:

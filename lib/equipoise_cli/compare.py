@@ -29,7 +29,7 @@ from equipoise_cli.tables import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from equipoise.options import Direction
+    from equipoise.declared import Direction
     from equipoise.statistics import Comparison
 
     Comparisons = Mapping[str, Comparison]
@@ -257,8 +257,7 @@ def _compared(
 
 def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Direction]:
     """Return the better direction of each measure, as declared or chosen."""
-    from equipoise import catalogue
-    from equipoise.measures.citations import MEASURES as CITATION_MEASURES
+    from equipoise.catalogue import NAMES, plain_name
 
     measures = {comparison.measure for comparison in comparisons.values()}
     unknown = sorted(set(lower) - measures)
@@ -267,17 +266,12 @@ def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Dir
             f"--lower-is-better: no scores of {listed(unknown)}, must be one of"
             f" {listed(sorted(measures), 40)}"
         )
-    declared: dict[str, Direction] = {}
-    for measure in catalogue.MEASURES:
-        # Measures that one function gives are declared together: GF and GFRC.
-        for name in re.split(r", | and ", measure.name):
-            declared[name] = measure.direction
     directions: dict[str, Direction] = {}
     for label, comparison in comparisons.items():
         name = comparison.measure
-        # A name begins with that of its measure: GFR-iRBU+JSD, TED@10, CAS-precision.
-        direction = declared.get(re.split(r"[-@(]", name)[0], "higher is better")
-        if "(group=" in name or name in CITATION_MEASURES:
+        declared = NAMES.get(plain_name(name))
+        direction = declared.direction if declared else "higher is better"
+        if "(group=" in name:
             direction = "neither"
         directions[label] = "lower is better" if name in lower else direction
     return directions
@@ -288,7 +282,7 @@ def _gaps(
 ) -> pd.DataFrame:
     """Return gaps between groups of topics, of a file, or between those of measures."""
     from equipoise.statistics.compare import group_gaps, scores_of, with_groups
-    from equipoise_cli.loaders import read_mapping
+    from equipoise_cli.formats import read_mapping
 
     group_of_topic = None
     if groups is not None:

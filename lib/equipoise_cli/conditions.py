@@ -151,25 +151,13 @@ def _rows_of(condition: Condition, means: Any, labels: Sequence[str]) -> list[di
 def _declared_range(measure: str) -> tuple[float, float]:
     """Return the lowest and highest value that a measure can have, as far as it declares them."""
     from equipoise import catalogue
-    from equipoise.measures.attribution import MEANS
-    from equipoise.measures.citations import MEASURES as CITATION_MEASURES
-    from equipoise.measures.gfr import UTILITIES
 
     prefix, _, rest = measure.partition("-")
     if prefix in ("difference", "gap"):
         low, high = _declared_range(rest)
         return low - high, high - low
-    if measure in ("AC-difference", *CITATION_MEASURES):
-        return (0.0, 1.0) if measure.endswith("-share") else (-1.0, 1.0)
-    if measure in (*UTILITIES, *MEANS[:3]):
-        return 0.0, 1.0
-    # A name begins with that of its measure: GFR-iRBU+JSD, CAS-precision.
-    name = re.split(r"[-@(]", measure)[0]
-    for entry in catalogue.MEASURES:
-        ends = re.fullmatch(r"(-?\d+) (?:to|or) (\d+)( \(bits\))?", entry.range)
-        if ends and name in re.split(r", | and ", entry.name):
-            return float(ends[1]), float(ends[2])
-    return -float("inf"), float("inf")
+    ends = re.fullmatch(r"(-?\d+) (?:to|or) (\d+)( \(bits\))?", catalogue.range_of(measure))
+    return (float(ends[1]), float(ends[2])) if ends else (-float("inf"), float("inf"))
 
 
 def _out_of_range(condition: Condition, values: Any) -> str:

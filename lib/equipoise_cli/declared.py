@@ -12,7 +12,7 @@ import click
 from equipoise_cli.shared import TARGET
 
 if TYPE_CHECKING:
-    from equipoise.options import Option
+    from equipoise.declared import Option
 
 GROUPS = ("Input", "Measure", "Statistics", "Output", "Other")
 """Headings of the options in a command's help, in their order."""
@@ -85,7 +85,7 @@ class Declared:
 
     def options(self) -> list[click.Option]:
         """Return one option of the command for each declared option."""
-        from equipoise.options import options_of  # with pydantic, which --help need not import
+        from equipoise.declared import options_of  # with pydantic, which --help need not import
 
         module, _, name = self.function.rpartition(".")
         function = getattr(import_module(module), name)

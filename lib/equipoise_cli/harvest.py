@@ -108,7 +108,7 @@ def harvest(
     if chats is not None:
         if transcripts is None:
             raise click.UsageError("--transcripts is missing; --from writes to this file")
-        from equipoise_cli.loaders.chats import read_chats
+        from equipoise_cli.formats.chats import read_chats
 
         _write_transcripts(transcripts, read_chats(chats))
         return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from equipoise.options import Level, Resamples, Seed, checked
+from equipoise.declared import checked
+from equipoise.options import Level, Resamples, Seed
 
 _KEYS = ["run", "attribute", "measure"]
 

@@ -139,21 +139,16 @@ def measures(names: tuple[str, ...]) -> None:
         _list_measures(catalogue.MEASURES)
         return
 
-    measure_of: dict[str, Any] = {}
-    for measure in catalogue.MEASURES:
-        # Some are declared together; either name selects both.
-        for name in re.split(", | and ", measure.name):
-            measure_of.setdefault(name.casefold(), measure)
-    # The name of a single measure takes precedence over a name in a group.
-    measure_of |= {measure.name.casefold(): measure for measure in catalogue.MEASURES}
-    unknown = [name for name in names if name.casefold() not in measure_of]
+    measure_of = {name.casefold(): measure for name, measure in catalogue.NAMES.items()}
+    plain_names = {name: catalogue.plain_name(name).casefold() for name in names}
+    unknown = [name for name, plain_name in plain_names.items() if plain_name not in measure_of]
     if unknown:
         choices = ", ".join(measure.name for measure in catalogue.MEASURES)
         raise click.BadParameter(f"unknown measure {', '.join(unknown)}; must be one of {choices}")
     references = catalogue.references()
     cited_references: dict[str, str] = {}  # each once, in the order in which they are cited
-    for name in names:
-        measure = measure_of[name.casefold()]
+    for plain_name in plain_names.values():
+        measure = measure_of[plain_name]
         _describe(measure)
         for key in measure.sources:
             cited_references[key] = references[key]
@@ -169,9 +164,50 @@ def _list_measures(listed_measures: Iterable[Any]) -> None:
     click.echo(f"{formatter.getvalue()}\nequipoise measures NAME describes one: its formula, ...")
 
 
+_NAMES_OF_SIGNS = "omega pi tau alpha Delta sum sqrt in le cap cdot infty exists"
+_SIGNS = dict(zip(_NAMES_OF_SIGNS.split(), "ωπταΔ∑√∈≤∩·∞∃", strict=True))
+_SIGNS |= {"hat": "\u0302", "bar": "\u0304", "{": "⦃", "}": "⦄", "\\": ";", "begin": "⦃ "}
+_SIGNS |= dict.fromkeys(
+    ["bigl", "bigr", "Bigl", "Bigr", "left", "right", "mathcal", "quad", "qquad", "end", ","], " "
+)
+
+
+def _in_unicode(tex: str) -> str:
+    r"""Return a formula of the catalogue as a line of text.
+
+    >>> _in_unicode(r"NVD(p, q) = \tfrac12 \sum_i |p_i - q_i|")
+    'NVD(p, q) = ½ ∑_i |p_i - q_i|'
+    >>> _in_unicode(r"\frac{|C_q \cap s|}{n}, \quad \hat p_{ij}")
+    '(|C_q ∩ s|) / n, p̂_(ij)'
+    """
+
+    def fraction(match: re.Match[str]) -> str:
+        parts = (part.strip() for part in match.groups())
+        parts = (f"({part})" if " " in part else part for part in parts)
+        return " / ".join(parts)
+
+    text = (
+        tex.replace(r"\tfrac12", "½")
+        .replace("{cases}", "")
+        .replace("& \\text{otherwise}", "otherwise")
+        .replace("&", "if")
+    )
+    text = re.sub(r"\\(hat|bar) (\w)", lambda match: match[2] + _SIGNS[match[1]], text)
+    text = re.sub(
+        r"\\(?!frac|text)([A-Za-z]+|.)", lambda match: _SIGNS.get(match[1], match[1]), text
+    )
+    for _ in range(text.count("{")):  # from the innermost braces outwards
+        text = re.sub(r"\\text\{([^{}]*)\}", r"\1", text)
+        text = re.sub(r"([_^√])\{([^{}]*)\}", r"\1(\2)", text)
+        text = re.sub(r"\\frac\{([^{}]*)\} ?\{([^{}]*)\}", fraction, text)
+    return " ".join(text.replace("⦃", "{").replace("⦄", "}").split())
+
+
 def _describe(measure: Any) -> None:
     """Print the catalogue entry of a measure."""
-    click.echo(f"{measure.name}\n  {measure.meaning}\n  {measure.formula}")
+    click.echo(f"{measure.name}\n  {measure.meaning}\n  {_in_unicode(measure.formula)}")
+    for symbol, meaning in measure.symbols:
+        click.echo(f"    {_in_unicode(symbol)}: {meaning}")
     click.echo(f"  range {measure.range}; ideal {measure.ideal}; {measure.direction}")
     click.echo(f"  {measure.path}")
     for option in measure.options:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import functools
 import io
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +26,6 @@ TARGET = _File(path_type=Path)
 """Type of a path to write; `FILE` is the type of a path to read."""
 FORCE = click.option(
     "--force", is_flag=True, help="Overwrite a file even if its content is of another kind."
-)
-INTERVALS = click.option(
-    "--intervals", is_flag=True, help="Add means over topics with bootstrap intervals."
-)
-MEANS = "equipoise_cli.mean_intervals.with_mean_intervals"
-CLUSTER = click.option(
-    "--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786."
-)
-MAP = click.option(
-    "--map",
-    "fields",
-    default="",
-    metavar="FIELD=PATH,...",
-    help=(
-        "Paths of question, answer, documents, sources and relevant in answers of another format: "
-        "answer=response,documents=docs[].id."
-    ),
 )
 _OUTPUT = click.option(
     "-o", "--output", type=TARGET, help="CSV or .parquet file to write.  [standard output]"
@@ -114,65 +95,16 @@ def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
     return _OUTPUT(FORCE(command))
 
 
-def takes_runs(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Take ``--run``, and as runs too the further files that a shell makes of ``--run runs/*``."""
-
-    @functools.wraps(command)
-    def with_all_runs(
-        *args: Any, runs: Sequence[Path], more_runs: Sequence[Path], **options: Any
-    ) -> Any:
-        return command(*args, runs=(*runs, *more_runs), **options)
-
-    option = click.option(
-        "--run",
-        "runs",
-        multiple=True,
-        required=True,
-        type=FILE,
-        help="Run, or a folder of runs; repeatable. --run runs/* reads all files.",
-    )
-    more = click.argument("more_runs", nargs=-1, type=FILE, metavar="[RUN]...")
-    return option(more(with_all_runs))
-
-
-MISSING = click.option(
-    "--missing",
-    multiple=True,
-    default=("unknown",),
-    metavar="GROUP",
-    help="Group name that means a missing membership, like an empty cell; repeatable.",
-)
-
-
-def ends_of_means(options: dict[str, Any]) -> Callable[[Any], Any]:
-    """Return a function that adds intervals of means to scores, if they were asked for.
-
-    The function removes the options of intervals from ``options``, because no measure has them.
-    """
-    interval_options = {name: options.pop(name) for name in ("level", "resamples", "seed")}
-    has_intervals = options.pop("intervals")
-
-    def add_ends(scores: Any) -> Any:
-        if not has_intervals:
-            return scores
-        from equipoise_cli.mean_intervals import with_mean_intervals
-
-        return with_mean_intervals(scores, **interval_options)
-
-    return add_ends
-
-
 def write(tables: Mapping[Path | None, Any]) -> None:
     """Write tables and figures, all or none; print a table without a file."""
     from equipoise_compendium.writing import write_csv, write_files
 
-    files = {path: table for path, table in tables.items() if path is not None}
-    # Ids and names come from other people, and a spreadsheet would run some as formulas.
-    write_files(files, for_spreadsheets=True)
+    # Ids leave as they came, because a command reads these tables back.
+    write_files({path: table for path, table in tables.items() if path is not None})
     if None not in tables:
         return
     buffer = io.StringIO()
-    write_csv(tables[None], buffer, for_spreadsheets=True)
+    write_csv(tables[None], buffer)
     print_text(buffer.getvalue())
 
 
@@ -192,16 +124,6 @@ def show_seen(*tables: Any) -> None:
     seen = [count for table in tables for count in table.attrs.pop("seen")]
     for line in summaries(seen):
         click.echo(f"coverage: {plain(line)}", err=True)
-
-
-def show_not_read(*tables: Any) -> None:
-    """Show on standard error how many answers do not count, and why."""
-    counts = Counter[str]()
-    for table in tables:
-        counts.update(table.attrs.pop("not_read"))
-    n_answers = counts.pop("answers")
-    for reason, count in counts.most_common():
-        click.echo(f"not read: {count:,} of {n_answers:,} answers ({reason})", err=True)
 
 
 def named(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands import called
-from equipoise import catalogue, divergences, options
+from equipoise import catalogue, declared, divergences, options
 from equipoise.measures import gfrc
 from equipoise_compendium import project
 
@@ -18,7 +18,7 @@ BY_NAME = {measure.name: measure for measure in MEASURES}
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_a_measure_says_what_the_code_says(measure: options.Measure) -> None:
+def test_a_measure_says_what_the_code_says(measure: declared.Measure) -> None:
     assert measure.meaning in " ".join(
         (inspect.getdoc(measure.function) or "").replace("`", "").split()
     )
@@ -80,8 +80,11 @@ def test_the_command_prints_the_same() -> None:
     assert told.exit_code == 0
     for name in ("RNOD", "TExFAIR"):
         measure = BY_NAME[name]
-        for part in (measure.name, measure.meaning, measure.formula, measure.range, measure.path):
+        for part in (measure.name, measure.meaning, measure.range, measure.path):
             assert part in told.output
+        for _, meaning in measure.symbols:
+            assert f": {meaning}\n" in told.output
+    assert "TED(q, k)" in told.output
     assert "@inproceedings{sakai2021," in told.output
     assert "nominal = 'jsd'  (jsd, nvd)" in called("measures", "GF and GFRC").output
     assert "GFRC2" not in told.output
@@ -90,6 +93,37 @@ def test_the_command_prints_the_same() -> None:
     assert "unknown measure nothing; must be one of JSD" in wrong.output
     names = ("RNOD", "TExFAIR", "GFRC2")
     assert len(called("measures", *names).output.split("\n  range ")) == len(names) + 1
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
+def test_a_formula_is_a_line_of_text(measure: declared.Measure) -> None:
+    told = called("measures", measure.name).output.partition("\n  range ")[0]
+    assert "\\" not in told
+    assert told.count("{") == measure.formula.count(r"\{") + measure.formula.count(r"\begin")
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [
+        ("ERR", "GFR of runs"),
+        ("GF-JSD", "GFR of runs"),
+        ("GFR-ERR+JSD+RNOD", "GFR of runs"),
+        ("iRBU(group=female)", "GFR of runs"),
+        ("exposure-over-relevance", "Exposure over relevance"),
+        ("NFaiRR@10", "NFaiRR"),
+        ("TED(proportional=False)@10", "TED"),
+        ("CRBO(p=0.9)@10", "CRBO"),
+        ("D(group=she)", "GF and GFRC"),
+        ("EGF", "EGNP, EGF and GFRC2"),
+        ("CAB-recall", "CAB"),
+        ("AC-difference", "AC"),
+        ("exact_match", "Exact match"),
+        ("uncited", "Precision and recall of attribution"),
+        ("cited-over-retrieved", "Citation share"),
+    ],
+)
+def test_the_command_knows_the_names_in_scores(name: str, measure: str) -> None:
+    assert called("measures", name).output.startswith(f"{measure}\n")
 
 
 def test_the_command_lists_every_measure_with_a_line() -> None:
@@ -119,13 +153,13 @@ def test_every_upstream_item_is_described() -> None:
 
 def test_every_divergence_is_an_option_and_ordinal_ones_come_first() -> None:
     nominal = [name for name, one in divergences.DIVERGENCES.items() if not one.ordinal]
-    assert options.choices_of(options.Nominal) == tuple(nominal)
+    assert declared.choices_of(options.Nominal) == tuple(nominal)
     ordinal = [name for name in divergences.DIVERGENCES if name not in nominal]
-    assert set(options.choices_of(options.Ordinal)) == {*ordinal, *nominal}
+    assert set(declared.choices_of(options.Ordinal)) == {*ordinal, *nominal}
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_every_default_passes_its_own_type(measure: options.Measure) -> None:
+def test_every_default_passes_its_own_type(measure: declared.Measure) -> None:
     for option in measure.options:
         if option.help and option.value is not None:
             np.testing.assert_equal(option.check(option.value), option.value)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from equipoise.arrays import Floats
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen
+from equipoise.declared import options_of
 from equipoise.divergences import jsd, nmd, nvd, rnod
 from equipoise.measures.gfr import (
     achieved_distributions,
@@ -25,7 +26,6 @@ from equipoise.measures.gfr import (
     rank_biased_utility,
     stopping,
 )
-from equipoise.options import options_of
 
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "middle", "large"), np.array([0.5, 0.25, 0.25]))
 COLOUR = AttributeSet("COLOUR", "nominal", ("red", "blue"), np.array([0.5, 0.5]))
@@ -190,11 +190,11 @@ def test_components_are_rounded_as_the_campaign_does() -> None:
         ),
         (
             {"memberships": {"SIZE": pd.concat([HAND_SIZE, HAND_SIZE])}},
-            "the memberships in SIZE, line 3: must be a document once",
+            "a table has a document twice",
         ),
         (
             {"memberships": {"SIZE": HAND_SIZE.drop(columns="large")}},
-            "columns for small, middle, large",
+            "the memberships in SIZE have no column for large",
         ),
         (
             {"memberships": {"SIZE": HAND_SIZE.assign(topic="z")}},

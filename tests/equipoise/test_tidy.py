@@ -17,8 +17,8 @@ import equipoise
 from commands import called
 from equipoise import ir
 from equipoise.errors import InputError, Note
-from equipoise.loaders.groups import read_sets
-from equipoise.tidy import tidy_memberships, tidy_qrels, tidy_runs, tidy_scores
+from equipoise.loaders.groups import read_sets, tidy_memberships
+from equipoise.tidy import tidy_qrels, tidy_runs, tidy_scores
 
 door: Any = equipoise  # its names come when they are first used
 RUN = {"q1": {"d1": 1.5, "d2": 3.0, "d3": 1.5}, "q2": {"d2": 0.5, "d4": 0.25}}
@@ -118,6 +118,14 @@ def test_every_form_of_judgements_is_the_same_table(held: Any) -> None:
         {name: {group: 1} for name, group in SIZE.items()},
         pd.DataFrame({"docno": list(SIZE), "group": list(SIZE.values())}),
         pd.DataFrame({"doc_id": list(SIZE), "large": [1.0, 0, 1, 0], "small": [0, 1, 0, 1.0]}),
+        pd.DataFrame(
+            {
+                "docno": list(SIZE),
+                "SIZE=large": [1, 0, 1, 0],
+                "SIZE=small": [0, 1, 0, 1],
+                "AGE=x": 1,
+            }
+        ),
     ],
 )
 def test_every_form_of_memberships_is_the_same_table(held: Any) -> None:
@@ -322,6 +330,24 @@ def test_one_of_several_columns_by_its_name_or_by_its_attribute_set(people: Path
         ir._groups.clear()
 
 
+def test_columns_of_shares_of_several_sets_are_read_from_one_file(people: Path) -> None:
+    """As `SET=group`, next to a column of names; the command reads the same."""
+    path = people.with_name("shares.csv")
+    rows = ["d1,female,1,0", "d2,male,0,1", "d3,female,0,1", "d4,male,0.25,0.75"]
+    path.write_text("\n".join(["docno,gender,age=young,age=old", *rows]))
+    found = read_sets(path, kinds={"age": "ordinal"})
+    assert list(found) == ["gender", "age"]
+    table, attribute = found["age"]
+    assert (attribute.groups, attribute.kind) == (("young", "old"), "ordinal")
+    assert table.to_numpy().tolist()[3] == ["d4", 0.25, 0.75]
+    run, qrels = people.with_name("run"), people.with_name("qrels")
+    expected = door.gfr(run, qrels, path)
+    output = people.with_name("out.csv")
+    command = ["score", "gfr", "--run", run, "--qrels", qrels, "--membership", path]
+    assert called(*command, "-o", output).exit_code == 0
+    np.testing.assert_allclose(pd.read_csv(output)["value"], expected["value"], rtol=1e-11)
+
+
 def test_columns_of_numbers_are_no_groups_and_said_so(people: Path) -> None:
     numbers = pd.read_csv(people).assign(age=[70, 20, 30, 60])
     lists = people.with_name("run"), people.with_name("qrels")
@@ -335,7 +361,7 @@ def test_a_column_of_titles_is_not_read_as_groups(tmp_path: Path) -> None:
     rows = [f"d{number},{'ab'[number % 2]},Title {number}" for number in range(30)]
     path.write_text("\n".join(["docno,team,title", *rows]), encoding="utf-8")
     with pytest.warns(Note, match="not read: column title, whose values differ in most rows"):
-        ((_, attribute),) = read_sets(path)
+        ((_, attribute),) = read_sets(path).values()
     assert (attribute.name, attribute.groups) == ("team", ("a", "b"))
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from commands import called as run
+from equipoise.loaders.scores import read_scores
 from equipoise.loaders.trec import read_run
 from equipoise_cli import main
 from equipoise_compendium import project
@@ -50,15 +51,15 @@ def test_score_gfrc_writes_tidy_csv(tmp_path: Path) -> None:
     assert run("score", "gfrc", *MOVIES).stdout == output.read_text()
 
 
-def test_cells_that_begin_as_formulas_are_marked(tmp_path: Path) -> None:
-    text = Path(MOVIES[0]).read_text().replace("\nbing-1,", "\n=cmd|' /C calc'!A0,")
+@pytest.mark.parametrize("name", ["+rm3", "=cmd|' /C calc'!A0", "'quoted"])
+def test_an_id_comes_back_as_it_went_in(name: str, tmp_path: Path) -> None:
+    """Also one that a spreadsheet would run: the table is data for a command."""
+    text = Path(MOVIES[0]).read_text().replace("\nbing-1,", f"\n{name},")
     (tmp_path / "n.csv").write_text(text)
     words = ["score", "gfrc", str(tmp_path / "n.csv"), *MOVIES[1:]]
-    shown = run(*words).stdout
-    assert "\n'=cmd|' /C calc'!A0," in shown
-    assert "\n=cmd" not in shown
     assert run(*words, "-o", str(tmp_path / "s.csv")).exit_code == 0
-    assert (tmp_path / "s.csv").read_text() == shown
+    assert name in set(read_scores(tmp_path / "s.csv")["run"])
+    assert (tmp_path / "s.csv").read_text() == run(*words).stdout
 
 
 def test_score_gfrc2_with_clusters(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from commands import called
 from equipoise_cli.compare import compare
 from equipoise_cli.conditions import FAILED, judge, read_condition
-from equipoise_cli.score import score
+from equipoise_cli.scoring import score
 
 SCORES = pd.DataFrame(
     [

@@ -10,8 +10,8 @@ import pytest
 
 import chat_server
 from commands import called
+from equipoise_cli.formats.chats import read_chats
 from equipoise_cli.harvest import judge, read_topics
-from equipoise_cli.loaders.chats import read_chats
 
 pytest.importorskip("openai", reason="harvest needs the extra harvest")
 

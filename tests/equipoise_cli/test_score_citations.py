@@ -13,7 +13,7 @@ import pytest
 
 from commands import called
 from equipoise.errors import Note
-from equipoise_cli.loaders.rag_answers import (
+from equipoise_cli.formats.rag_answers import (
     read_answer_files,
     read_answers_with_sources,
     read_fields,

@@ -11,7 +11,7 @@ import pytest
 
 from commands import called
 from equipoise.attributes import AttributeSet
-from equipoise_cli.loaders.annotations import parse_export
+from equipoise_cli.formats.annotations import parse_export
 from equipoise_compendium import registry
 
 pytestmark = pytest.mark.upstream

@@ -41,7 +41,7 @@ print(build.check(), pages.check())
 
 
 def run(code: str, folder: Path, *words: object) -> str:
-    """Return what a program prints that can import no package of ours but the compendium and the library."""
+    """Return what a program prints that can import no study and no command."""
     blocked = folder.parent / "blocked"
     for package in ("equipoise_studies", "equipoise_cli"):
         (blocked / package).mkdir(parents=True, exist_ok=True)

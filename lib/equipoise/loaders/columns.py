@@ -102,7 +102,7 @@ class ColumnFile:
         topics = codes(table["topic"]).astype(np.int64)
         ends = starts(topics)
         # Topics that are together are compared in blocks, which takes less memory.
-        if len(ends) == len(words(table["topic"])):
+        if len(ends) == len(distinct_words(table["topic"])):
             blocks = np.unique(np.searchsorted(ends, np.arange(0, len(topics), _BLOCK)))
             ends = ends[blocks[blocks < len(ends)]]
         else:
@@ -118,12 +118,12 @@ class ColumnFile:
 
 
 def codes(column: pa.ChunkedArray) -> Integers:
-    """Numbers of the words of a column; those of `words`."""
+    """Numbers of the words of a column; those of `distinct_words`."""
     numbers: Integers = column.combine_chunks().indices.to_numpy()
     return numbers
 
 
-def words(column: pa.ChunkedArray) -> pa.Array:
+def distinct_words(column: pa.ChunkedArray) -> pa.Array:
     """The different words of a column."""
     return column.chunk(0).dictionary
 

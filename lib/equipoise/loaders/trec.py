@@ -19,9 +19,10 @@ import pandas as pd
 import pyarrow as pa
 
 from equipoise.arrays import Floats, Integers, as_strings, by_score, ranks, starts
+from equipoise.declared import checked
 from equipoise.errors import Note, input_error, shown
-from equipoise.loaders.columns import SKIPPED, WORDS, ColumnFile, codes, words
-from equipoise.options import RunOrder, checked
+from equipoise.loaders.columns import SKIPPED, WORDS, ColumnFile, codes, distinct_words
+from equipoise.options import RunOrder
 from equipoise.readers import names_of_files, stem
 
 _RUN = {
@@ -80,7 +81,7 @@ def read_run(
         rank = ranks(starts(lists[rows]), len(rows)) + 1
     if depth is not None:
         rows, rank = rows[rank <= depth], rank[rank <= depth]
-    topics = words(table["topic"]).to_pandas()
+    topics = distinct_words(table["topic"]).to_pandas()
     columns = {
         "run": as_strings(name or _name(file), len(rows)),
         "topic": topics.take(lists[rows]).reset_index(drop=True).astype("str"),
@@ -111,7 +112,7 @@ def _check_run(table: Any, file: ColumnFile) -> None:
     if not np.isfinite(score).all():
         row = int(np.flatnonzero(~np.isfinite(score))[0])
         raise file.error(row, "score", "a finite number", score[row])
-    if "tag" in table.column_names and len(words(table["tag"])) > 1:
+    if "tag" in table.column_names and len(distinct_words(table["tag"])) > 1:
         tags = codes(table["tag"])
         row = int(np.flatnonzero(tags != tags[0])[0])
         first, other = table["tag"][0].as_py(), table["tag"][row].as_py()
@@ -206,8 +207,8 @@ def read_qrels(path: str | Path) -> pd.DataFrame:
     types = _NTCIR_QRELS if len(file.first_line.split()) == 3 else _TREC_QRELS
     table = file.read(types, " ".join(types))
     numbers = codes(table["level"])
-    levels = np.zeros(len(words(table["level"])), dtype=np.int64)
-    for code, text in enumerate(words(table["level"]).to_pylist()):
+    levels = np.zeros(len(distinct_words(table["level"])), dtype=np.int64)
+    for code, text in enumerate(distinct_words(table["level"]).to_pylist()):
         if not _LEVEL.fullmatch(text):
             row = int(np.flatnonzero(numbers == code)[0])
             raise file.error(row, "level", "a level such as L2 or 2", text)

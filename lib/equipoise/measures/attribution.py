@@ -31,6 +31,7 @@ from equipoise import options as opt
 from equipoise.answer_modes import in_order, mode_name
 from equipoise.arrays import Floats
 from equipoise.coverage import Seen, first, judge
+from equipoise.declared import checked
 from equipoise.errors import Note, listed, need_columns
 from equipoise.measures.citations import (
     RESERVED,
@@ -40,7 +41,7 @@ from equipoise.measures.citations import (
     note_styles,
     without_citations,
 )
-from equipoise.options import Favoured, Level, Resamples, Seed, checked
+from equipoise.options import Favoured, Level, Resamples, Seed
 from equipoise.statistics.intervals import bootstrap_intervals, verdict
 from equipoise.statistics.pairs import exchanged, paired_t
 
@@ -76,6 +77,7 @@ def normalised_answer(text: str) -> str:
     ideal="1",
     direction="higher is better",
     sources=("thesis-ch5", "thesis", "rajpurkar2016"),
+    names={"exact_match": ""},
 )
 def exact_match(answer: str, gold: Sequence[str]) -> bool:
     r"""Whether an answer holds one of the gold answers.
@@ -151,7 +153,12 @@ def _numbers_of_documents(answers: pd.DataFrame) -> list[int | None]:
 
 
 @declared(
-    "Precision and recall of attribution", range="0 to 1", ideal="1", direction="higher is better"
+    "Precision and recall of attribution",
+    range="0 to 1",
+    ideal="1",
+    direction="higher is better",
+    names={"precision": "", "recall": ""}
+    | dict.fromkeys(["cited", "cited_relevant", *TOTALS], "from 0, no bound"),
 )
 def score_answers(answers: pd.DataFrame) -> pd.DataFrame:
     r"""Precision and recall of the citations of each answer, what is wrong with them, exact match.
@@ -272,7 +279,13 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     return others.iloc[kept].reset_index(drop=True).join(cited_rows)
 
 
-@declared("AC", range="0 to 1", ideal="none", direction="neither")
+@declared(
+    "AC",
+    range="0 to 1",
+    ideal="none",
+    direction="neither",
+    names={"AC-relevant": "", "AC-nonrelevant": "", "AC-difference": "-1 to 1"},
+)
 def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     r"""Attribution confidence: mean probability of citations of relevant and other documents.
 
@@ -385,7 +398,13 @@ def _scores(first_mode: ArrayLike, second_mode: ArrayLike) -> tuple[Floats, Floa
     return a, b
 
 
-@declared("CAS", range="0 to 1", ideal="0", direction="lower is better")
+@declared(
+    "CAS",
+    range="0 to 1",
+    ideal="0",
+    direction="lower is better",
+    names={"CAS-precision": "", "CAS-recall": ""},
+)
 def cas(informed: ArrayLike, vanilla: ArrayLike) -> Floats:
     r"""Counterfactually-estimated attribution sensitivity: how far naming authors moves a score.
 
@@ -424,7 +443,13 @@ def cas(informed: ArrayLike, vanilla: ArrayLike) -> Floats:
     return mean
 
 
-@declared("CAB", range="-1 to 1", ideal="0", direction="neither")
+@declared(
+    "CAB",
+    range="-1 to 1",
+    ideal="0",
+    direction="neither",
+    names={"CAB-precision": "", "CAB-recall": ""},
+)
 def cab(informed: ArrayLike, cf_informed: ArrayLike, relevant_label: ArrayLike) -> Floats:
     r"""Counterfactually-estimated attribution bias: whose label makes documents be cited better.
 

@@ -20,8 +20,8 @@ import pandas as pd
 from equipoise import options as opt
 from equipoise.arrays import Floats, ratio
 from equipoise.coverage import Seen, first, judge
+from equipoise.declared import checked, measure
 from equipoise.errors import Note, listed, need_columns, shown
-from equipoise.options import checked, measure
 from equipoise.statistics.intervals import bootstrap_intervals, verdict
 
 declared = partial(
@@ -365,7 +365,6 @@ def _most_cited(read: Mapping[str, tuple[str, int]], names: Sequence[str]) -> st
 
 
 OVER_RETRIEVED, OVER_RELEVANT = "cited-over-retrieved", "cited-over-relevant"
-MEASURES = ("cited-share", "retrieved-share", OVER_RETRIEVED, "relevant-share", OVER_RELEVANT)
 _SHARE_OF = {OVER_RETRIEVED: "retrieved-share", OVER_RELEVANT: "relevant-share"}
 _MOST_SENTENCES = 10
 RESERVED = {"run", "topic", "attribute", "measure", "value", "low", "high", "count", "left_out"}
@@ -375,7 +374,14 @@ NO_SOURCE = "(no source)"
 """Source of a document that has none."""
 
 
-@declared("Citation share", range="-1 to 1", ideal="0", direction="neither")
+@declared(
+    "Citation share",
+    range="-1 to 1",
+    ideal="0",
+    direction="neither",
+    names=dict.fromkeys(["cited-share", "retrieved-share", "relevant-share"], "0 to 1")
+    | {OVER_RETRIEVED: "", OVER_RELEVANT: ""},
+)
 def citation_share(
     answers: pd.DataFrame,
     by: Sequence[str] = (),

@@ -11,9 +11,9 @@ import pandas as pd
 
 from equipoise.arrays import single_precision, starts
 from equipoise.coverage import Seen, first, judge
+from equipoise.declared import checked
 from equipoise.measures.tied_scores import orders_of_ties, tied_spans
-from equipoise.options import TiedScores, checked
-from equipoise.tidy import tidy_qrels, tidy_runs
+from equipoise.options import TiedScores
 
 
 def parsed_measure(name: str) -> Any:
@@ -103,15 +103,18 @@ def effectiveness(
 
 
 @checked
-def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.DataFrame:
+def run_effectiveness(
+    runs: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str]
+) -> pd.DataFrame:
     """Score runs by measures of ir_measures: columns run, topic, attribute, measure, value.
 
-    ``runs`` and ``qrels``: what `equipoise.tidy_runs` and `equipoise.tidy_qrels` take. Every topic
-    of the qrels is scored, 0 where a run has no ranking for it. ``attrs["seen"]`` has the counts of
+    ``runs`` and ``qrels``: of `equipoise.tidy_runs` and `equipoise.tidy_qrels`. Every topic of the
+    qrels is scored, 0 where a run has no ranking for it. ``attrs["seen"]`` has the counts of
     rankings, and of documents with a judgement in the ranks that the measures evaluate. Raises
     InputError where a run has none.
 
-    >>> run, qrels = {"q1": {"d1": 2.0, "d2": 1.0}}, {"q1": {"d2": 1}, "q2": {"d1": 1}}
+    >>> run = pd.DataFrame({"run": "r", "topic": "q1", "document": ["d1", "d2"], "rank": [1, 2]})
+    >>> qrels = pd.DataFrame({"topic": ["q1", "q2"], "document": ["d2", "d1"], "level": 1})
     >>> run_effectiveness(run, qrels, ["RR"])[["topic", "measure", "value"]]
       topic measure  value
     0    q1      RR    0.5
@@ -119,12 +122,11 @@ def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.Data
     """
     parsed = {parsed_measure(name): name for name in measures}
     cutoffs = [measure.params.get("cutoff", np.inf) for measure in parsed]
-    judgements = tidy_qrels(qrels)
-    topics = judgements["topic"].unique()
+    topics = qrels["topic"].unique()
     names = {"topic": "query_id", "document": "doc_id", "level": "relevance"}
-    judged = _by_query(judgements.rename(columns=names), "query_id", "relevance")
+    judged = _by_query(qrels.rename(columns=names), "query_id", "relevance")
     rows, seen = [], []
-    for run, rankings in tidy_runs(runs).groupby("run", sort=False):
+    for run, rankings in runs.groupby("run", sort=False):
         # The order of the rows, which is not that of ir_measures where scores are tied.
         ranked = rankings.assign(score=-rankings["rank"].astype("float64")).rename(columns=names)
         for metric in ir_measures.iter_calc(
@@ -135,11 +137,11 @@ def run_effectiveness(runs: Any, qrels: Any, measures: Sequence[str]) -> pd.Data
         is_ranked = np.isin(topics, rankings["topic"].unique())
         other_topics = rankings.loc[~rankings["topic"].isin(topics), "topic"]
         read = rankings[rankings["topic"].isin(topics) & (rankings["rank"] <= max(cutoffs))]
-        found = read.merge(judgements, how="left", on=["topic", "document"])
+        found = read.merge(qrels, how="left", on=["topic", "document"])
         unjudged = found.loc[found["level"].isna(), "document"]
         counts = [
             ("topics of the qrels", "a ranking", topics[~is_ranked], len(topics), other_topics),
-            ("ranked documents", "a judgement", unjudged, len(found), judgements["document"]),
+            ("ranked documents", "a judgement", unjudged, len(found), qrels["document"]),
         ]
         for items, needed, without, whole, known in counts:
             n_found = whole - len(without)

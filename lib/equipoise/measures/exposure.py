@@ -16,18 +16,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, Integers, ratio
+from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge
+from equipoise.declared import measure
 from equipoise.errors import refuse_twice
-from equipoise.measures.group_fairness import shares_by_group
-from equipoise.options import LEAST_READ, Cutoff, Level, MeanIntervals, Resamples, Seed, measure
+from equipoise.measures.group_fairness import need_same_sets, shares_by_group
+from equipoise.options import LEAST_READ, Cutoff, Level, MeanIntervals, Resamples, Seed
 from equipoise.statistics.intervals import percentile_interval, resampled_ratios
-from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
 
 FEWEST_TOPICS = 6
 """Topics that an interval needs: with fewer, resampled topics repeat too few distinct samples."""
@@ -55,12 +55,13 @@ def spread_evenly(exposure: Floats, cases: Integers) -> Floats:
     ideal="1",
     direction="neither",
     sources=("singh2018",),
+    names={"exposure-over-relevance": ""},
 )
 def exposure_over_relevance(
-    runs: Any,
-    qrels: Any,
-    memberships: Any,
-    attributes: Mapping[str, Any] | None = None,
+    runs: pd.DataFrame,
+    qrels: pd.DataFrame,
+    memberships: Mapping[str, pd.DataFrame],
+    attributes: Mapping[str, AttributeSet],
     *,
     cutoff: Cutoff = 20,
     level: Level = 0.95,
@@ -82,7 +83,8 @@ def exposure_over_relevance(
     Parameters
     ----------
     runs, qrels, memberships, attributes
-        As `equipoise.gfr` takes them; the targets of the attribute sets are not used.
+        As `gfr_table` takes them; the targets of the attribute sets are not used.
+        `equipoise.exposure_over_relevance` takes the inputs of `equipoise.gfr`.
 
     Returns
     -------
@@ -105,34 +107,35 @@ def exposure_over_relevance(
 
     Examples
     --------
+    >>> import equipoise
     >>> run = {"q1": {"d1": 4.0, "d2": 3.0, "d3": 2.0}}
     >>> qrels, groups = {"q1": {"d1": 1, "d3": 1}}, {"d1": "old", "d2": "old", "d3": "new"}
-    >>> table = exposure_over_relevance(run, qrels, {"age": groups})
+    >>> table = equipoise.exposure_over_relevance(run, qrels, {"age": groups})
     >>> table[["group", "value", "share"]].round(4)
       group   value  share
     0   new  0.6667    0.5
     1   old  1.3333    0.5
     """
-    tables, sets = tidy_sets(memberships, attributes or {})
-    rankings, judgements = tidy_runs(runs), tidy_qrels(qrels)
-    refuse_twice(judgements, ["topic", "document"], "the qrels judge a document")
-    refuse_twice(rankings, ["run", "topic", "document"], "a run ranks a document")
+    need_same_sets(memberships, attributes)
+    refuse_twice(qrels, ["topic", "document"], "the qrels judge a document")
+    refuse_twice(runs, ["run", "topic", "document"], "a run ranks a document")
     # Topics are resampled by position, which must not depend on the order of the rows.
-    relevant = judgements[judgements["level"] > 0].sort_values(["topic", "document"])
-    run_names = list(rankings["run"].unique())
-    n_intervals = len(run_names) * sum(len(attribute.groups) for attribute in sets.values())
+    relevant = qrels[qrels["level"] > 0].sort_values(["topic", "document"])
+    run_names = list(runs["run"].unique())
+    n_intervals = len(run_names) * sum(len(attribute.groups) for attribute in attributes.values())
     if mean_intervals == "simultaneous":
         level = 1 - (1 - level) / n_intervals
 
-    counts = [Seen("the qrels", "judgements", "a level above 0", len(relevant), len(judgements))]
+    counts = [Seen("the qrels", "judgements", "a level above 0", len(relevant), len(qrels))]
     parts, seen = [], judge(counts)
-    for name, attribute in sets.items():
-        keys = ["topic", "document"] if "topic" in tables[name].columns else ["document"]
+    for name, attribute in attributes.items():
+        table = memberships[name]
+        keys = ["topic", "document"] if "topic" in table.columns else ["document"]
         groups = list(attribute.groups)
-        joined = relevant.merge(tables[name][[*keys, *groups]], how="left", on=keys)
+        joined = relevant.merge(table[[*keys, *groups]], how="left", on=keys)
         is_known = joined[groups[0]].notna()
         known, unknown = joined[is_known].reset_index(drop=True), joined.loc[~is_known, "document"]
-        ids = first(unknown), first(tables[name]["document"])
+        ids = first(unknown), first(table["document"])
         needed, whole = f"a membership in {name}", len(relevant)
         seen.append(Seen("the qrels", "relevant documents", needed, len(known), whole, *ids))
         members = known[groups].to_numpy(dtype=np.float64)
@@ -140,7 +143,7 @@ def exposure_over_relevance(
         level_of_topic = known.groupby(["topic", "level"]).ngroup().to_numpy()
         n_topics = int(topic.max(initial=-1)) + 1
         for run in run_names:
-            ranked = rankings.loc[rankings["run"] == run, ["topic", "document", "rank"]]
+            ranked = runs.loc[runs["run"] == run, ["topic", "document", "rank"]]
             rank = known.merge(ranked, how="left", on=["topic", "document"])["rank"]
             exposure = exposures(rank.to_numpy(dtype=np.float64), cutoff)
             items, needed = f"relevant documents with a {name}", f"one of the first {cutoff} ranks"

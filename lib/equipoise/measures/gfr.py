@@ -37,11 +37,16 @@ from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, numbered, places, ranks, ratio, starts
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge, runs_seen
-from equipoise.divergences import distribution_similarity
+from equipoise.declared import checked, measure
+from equipoise.divergences import DIVERGENCES, distribution_similarity
 from equipoise.errors import listed, refuse_twice
-from equipoise.measures.group_fairness import UTILITY, each_weight, shares_by_group, tidy_scores
-from equipoise.options import checked, measure
-from equipoise.tidy import tidy_qrels, tidy_runs, tidy_sets
+from equipoise.measures.group_fairness import (
+    UTILITY,
+    each_weight,
+    need_same_sets,
+    shares_by_group,
+    table_of_scores,
+)
 
 Utility = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts."""
@@ -254,17 +259,18 @@ def _row_of(
 
     A table without a column topic is for all topics.
     """
-    document = places(table["document"], documents)
-    if "topic" not in table.columns:
-        row_of_document = np.full(len(documents) + 1, -1)
-        row_of_document[document] = np.arange(len(table))
-        row_of_document[-1] = -1  # where documents that nobody ranks lead
-        return row_of_document[ranked["document"]]
-    topic = places(table["topic"], topics)
-    rows = np.flatnonzero((topic >= 0) & (document >= 0))
-    # A pair of numbers is one number, which is quick to look up.
-    pairs = pd.Index(topic[rows] * len(documents) + document[rows])
-    positions = pairs.get_indexer(pd.Index(ranked["topic"] * len(documents) + ranked["document"]))
+    keys, ranked_keys = places(table["document"], documents), ranked["document"]
+    if "topic" in table.columns:
+        # A pair of numbers is one number, which is quick to look up.
+        topic = places(table["topic"], topics)
+        keys = np.where((topic < 0) | (keys < 0), -1, topic * len(documents) + keys)
+        ranked_keys = ranked["topic"] * len(documents) + ranked_keys
+    rows = np.flatnonzero(keys >= 0)
+    key_of_row = pd.Index(keys[rows])
+    if not key_of_row.is_unique:
+        columns = [column for column in ("topic", "document") if column in table.columns]
+        refuse_twice(table, columns, "a table has a document")
+    positions = key_of_row.get_indexer(pd.Index(ranked_keys))
     return np.append(rows, -1)[positions].astype(np.int64)
 
 
@@ -389,8 +395,8 @@ class _Experiences:
 
 
 def _experiences(
-    runs: Any,
-    qrels: Any,
+    runs: pd.DataFrame,
+    qrels: pd.DataFrame,
     memberships: Mapping[str, pd.DataFrame],
     attributes: Mapping[str, AttributeSet],
     gains: Mapping[int, float] | None,
@@ -401,15 +407,14 @@ def _experiences(
     similarities: options.Similarities,
 ) -> _Experiences:
     """Utility and DistrSim of those who leave at each rank, and of how much was seen."""
+    need_same_sets(memberships, attributes)
     kinds = {attribute.kind for attribute in attributes.values()}
     without_divergence = [kind for kind in sorted(kinds) if not similarities.get(kind)]
     if without_divergence:
         raise ValueError(f"divergences must be given for {listed(without_divergence)} groups")
     if set(similarities.get("nominal", ())) & {"nmd", "rnod"}:
         raise ValueError("divergences of nominal groups must be jsd or nvd, which need no order")
-    rankings, counts, judged = _rankings(
-        tidy_runs(runs), tidy_qrels(qrels), gains, cutoff, unjudged
-    )
+    rankings, counts, judged = _rankings(runs, qrels, gains, cutoff, unjudged)
     leaving = stopping(rankings.gains, rankings.largest_gain)
     by_rank, groups, seen = {}, {}, {"": judged}
     for name, utility in utilities.items():
@@ -470,12 +475,20 @@ def _combinations(
     sources=("gfrc", "sakai2023"),
     formula=r"GFR(L) = \sum_{k=1}^{|L|} Decay(L, k) \Bigl( w_0 Utility(L, k)"
     r" + \sum_{m=1}^{M} w_m DistrSim^m(L, k) \Bigr)",
+    names=dict.fromkeys(
+        [
+            *UTILITIES,
+            *(f"GF-{name.upper()}" for name in DIVERGENCES),
+            *(f"GFR-{utility}" for utility in UTILITIES),
+        ],
+        "",
+    ),
 )
 def gfr_table(
-    runs: Any,
-    qrels: Any,
-    memberships: Any = None,
-    attributes: Mapping[str, Any] | None = None,
+    runs: pd.DataFrame,
+    qrels: pd.DataFrame,
+    memberships: Mapping[str, pd.DataFrame] | None = None,
+    attributes: Mapping[str, AttributeSet] | None = None,
     *,
     gains: options.LevelGains = None,
     cutoff: options.Cutoff = 20,
@@ -506,17 +519,17 @@ def gfr_table(
     Parameters
     ----------
     runs : DataFrame, columns run, topic, document
-        Rankings, the rows of each in their order; or any input of `equipoise.tidy_runs`. Topics
-        that have no qrels are left out.
+        Rankings, the rows of each in their order. Topics that have no qrels are left out.
+        `equipoise.gfr` also takes any input of `equipoise.tidy_runs`.
     qrels : DataFrame, columns topic, document, level
-        Relevance levels, or any input of `equipoise.tidy_qrels`. Every topic in it is scored, 0
-        where a run has no ranking for it.
+        Relevance levels; for `equipoise.gfr` any input of `equipoise.tidy_qrels`. Every topic in it
+        is scored, 0 where a run has no ranking for it.
     memberships : mapping of str to DataFrame, columns topic, document and one per group
-        By the name of the attribute set, or any input of `equipoise.tidy_memberships`. Without the
-        column topic, a table is for all topics.
+        By the name of the attribute set; for `equipoise.gfr` any input of
+        `equipoise.tidy_memberships`. Without the column topic, a table is for all topics.
     attributes : mapping of str to AttributeSet
-        By name, for the same names. The default are the groups in the memberships, nominal, with a
-        uniform target.
+        By name, for the same names. The default of `equipoise.gfr` are the groups in the
+        memberships, nominal, with a uniform target.
     utilities : mapping of str to callable
         Utilities by the name of their measure: from gains shaped (..., ranks) to numbers that
         broadcast to that shape.
@@ -560,10 +573,10 @@ def gfr_table(
     6   r     t             GFR-iRBU+NMD  0.5588   0.5
     7   r     t            GFR-iRBU+RNOD  0.5588   0.5
     """
-    members, sets = tidy_sets({} if memberships is None else memberships, attributes or {})
+    sets = attributes or {}
     weigh = each_weight(weights, [UTILITY, *sets])
     found = _experiences(
-        *(runs, qrels, members, sets, gains, cutoff),
+        *(runs, qrels, memberships or {}, sets, gains, cutoff),
         *(unjudged, unrepresented, utilities, similarities),
     )
     counts = judge(found.counts)
@@ -589,17 +602,17 @@ def gfr_table(
     rankings = found.rankings
     cases = pd.DataFrame(product(rankings.runs, [*rankings.topics, ""]), columns=["run", "topic"])
     shares = {key: seen[key].ravel() for key in scores}
-    table = tidy_scores(cases, dict(zip(scores, values.T, strict=True)), shares)
+    table = table_of_scores(cases, dict(zip(scores, values.T, strict=True)), shares)
     table.attrs["seen"] = counts
     return table
 
 
 @checked
 def gfr_clusters(
-    runs: Any,
-    qrels: Any,
-    memberships: Any = None,
-    attributes: Mapping[str, Any] | None = None,
+    runs: pd.DataFrame,
+    qrels: pd.DataFrame,
+    memberships: Mapping[str, pd.DataFrame] | None = None,
+    attributes: Mapping[str, AttributeSet] | None = None,
     *,
     gains: options.LevelGains = None,
     cutoff: options.Cutoff = 20,
@@ -615,9 +628,8 @@ def gfr_clusters(
     with their attribute set. A score of `gfr_table` is the sum of share times value over the ranks.
     The terms of gfrc Eq. 1.
     """
-    members, sets = tidy_sets({} if memberships is None else memberships, attributes or {})
     found = _experiences(
-        *(runs, qrels, members, sets, gains, cutoff),
+        *(runs, qrels, memberships or {}, attributes or {}, gains, cutoff),
         *(unjudged, unrepresented, utilities, similarities),
     )
     run, topic, rank = np.nonzero(found.leaving > 0)
@@ -628,4 +640,4 @@ def gfr_clusters(
     scores = {("", "share"): found.leaving[run, topic, rank]}
     for key, values in found.by_rank.items():
         scores[key] = values[run, topic, rank]
-    return tidy_scores(cases, scores)
+    return table_of_scores(cases, scores)

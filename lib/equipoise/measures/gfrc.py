@@ -25,16 +25,17 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise import options
 from equipoise.arrays import Floats, cumulative_sums, ratio, starts, sums_by_case
 from equipoise.attributes import AttributeSet
+from equipoise.declared import checked, measure
 from equipoise.measures.group_fairness import (
     column_names,
     fairness_columns,
     shares_by_group,
     similarity,
-    tidy_scores,
+    table_of_scores,
     weight_shares,
 )
 from equipoise.nuggets import NuggetTable
-from equipoise.options import Gains, Nominal, Ordinal, Patience, PositionWeight, checked, measure
+from equipoise.options import Gains, Nominal, Ordinal, Patience, PositionWeight
 
 _FAMILY = "Conversations: GFRC and GFRC2"
 declared = partial(measure, family=_FAMILY, range="0 to 1", ideal="1", direction="higher is better")
@@ -191,7 +192,7 @@ def _achieved(
     return achieved
 
 
-@declared("GF and GFRC", sources=("gfrc", "gfrc2"))
+@declared("GF and GFRC", sources=("gfrc", "gfrc2"), names=dict.fromkeys(["GF", "GFRC", "D"], ""))
 def gfrc(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
@@ -315,7 +316,7 @@ def gfrc(
         gf += shares[name] * scores[name, "GF"]
     scores["", "GF"] = gf
     scores["", "GFRC"] = alpha * r + (1 - alpha) * gf
-    return tidy_scores(nuggets.conversations, scores)
+    return table_of_scores(nuggets.conversations, scores)
 
 
 @checked

@@ -21,18 +21,19 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise import options
 from equipoise.arrays import Floats, cumulative_sums, ranks, ratio, sums_by_case
 from equipoise.attributes import AttributeSet
+from equipoise.declared import checked
 from equipoise.measures.gfrc import declared
 from equipoise.measures.group_fairness import (
     UTILITY,
     fairness_columns,
     shares_by_group,
     similarity,
-    tidy_scores,
+    table_of_scores,
     weight_shares,
 )
 from equipoise.measures.stop_models import STOP_MODELS, UTILITIES, Places
 from equipoise.nuggets import NuggetTable
-from equipoise.options import EXPONENTIAL_GAINS, Gains, Nominal, Ordinal, Patience, Weights, checked
+from equipoise.options import EXPONENTIAL_GAINS, Gains, Nominal, Ordinal, Patience, Weights
 
 
 @declared("GNP", sources=("gfrc2",))
@@ -116,7 +117,12 @@ def _fairness(
     return achieved, similarity(achieved, attribute, ordinal, nominal)
 
 
-@declared("EGNP, EGF and GFRC2", ideal="close to 1", sources=("gfrc2",))
+@declared(
+    "EGNP, EGF and GFRC2",
+    ideal="close to 1",
+    sources=("gfrc2",),
+    names=dict.fromkeys(["EGNP", "EU", "EGF", "GFRC2"], ""),
+)
 def gfrc2(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],
@@ -200,7 +206,7 @@ def gfrc2(
                 scores[name, f"D(group={group})"] = share
         total += shares[name] * expected
     scores["", "GFRC2"] = total
-    return tidy_scores(nuggets.conversations, scores)
+    return table_of_scores(nuggets.conversations, scores)
 
 
 @checked

@@ -44,6 +44,14 @@ def shares_by_group(
     return ratio(shares, np.broadcast_to(total[:, None], shares.shape), np.nan)
 
 
+def need_same_sets(memberships: Mapping[str, object], attributes: Mapping[str, object]) -> None:
+    """Raise unless there are memberships in each attribute set, and in no other."""
+    if set(memberships) != set(attributes):
+        raise ValueError(
+            f"memberships in {sorted(memberships)}, sets {sorted(attributes)}: the same are needed"
+        )
+
+
 def column_names(attribute: AttributeSet) -> list[str]:
     """Columns of an attribute set: the achieved share of each group, then DistrSim."""
     names = [f"D {attribute.name} {group}" for group in attribute.groups]
@@ -73,7 +81,7 @@ def weight_shares(weights: Mapping[str, float] | None, names: Sequence[str]) -> 
     return dict(zip(names, shares.tolist(), strict=True))
 
 
-def tidy_scores(
+def table_of_scores(
     places: pd.DataFrame,
     scores: Mapping[tuple[str, str], ArrayLike],
     seen: Mapping[tuple[str, str], ArrayLike] | None = None,

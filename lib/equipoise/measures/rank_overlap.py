@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.coverage import Seen, judge, runs_seen
+from equipoise.declared import measure
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import linked_spans, orders_of_ties
-from equipoise.options import Depth, RankPersistence, TiedScores, measure
-from equipoise.tidy import tidy_runs
+from equipoise.options import Depth, RankPersistence, TiedScores
 
 _declared = partial(
     measure, family="Overlap of rankings", range="0 to 1", ideal="1", direction="higher is better"
@@ -216,8 +216,8 @@ def _mean_over_orders(
 
 @_declared("CRBO", sources=("thesis-ch4", "thesis"))
 def crbo(
-    original: Any,
-    counterfactual: Any,
+    original: pd.DataFrame,
+    counterfactual: pd.DataFrame,
     p: RankPersistence = 0.9,
     *,
     depth: Depth = 10,
@@ -268,7 +268,7 @@ def crbo(
     >>> crbo(before, after)["value"].round(4).tolist()
     [0.9, 0.9]
     """
-    tables = tidy_runs(original), tidy_runs(counterfactual)
+    tables = original, counterfactual
     documents = pd.Index(pd.concat([table["document"] for table in tables]).unique(), dtype="str")
     is_expected = tied_scores == "expected"
     # Which documents are in the first ranks depends on how ties are broken.

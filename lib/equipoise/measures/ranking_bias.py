@@ -38,21 +38,12 @@ from scipy import sparse
 from equipoise import options
 from equipoise.arrays import Booleans, Floats, Integers, normalised, places, ratio, starts
 from equipoise.coverage import Seen, first, judge, runs_seen
+from equipoise.declared import checked, measure
 from equipoise.divergences import DIVERGENCES
 from equipoise.errors import listed, refuse_twice
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import mean_of_ties, orders_of_ties
-from equipoise.options import (
-    Cutoffs,
-    Proportional,
-    Shares,
-    Threshold,
-    Tokens,
-    Undefined,
-    checked,
-    measure,
-)
-from equipoise.tidy import tidy_runs
+from equipoise.options import Cutoffs, Proportional, Shares, Threshold, Tokens, Undefined
 
 _declared = partial(measure, family="Ranked lists: bias in their terms")
 _neutral = partial(_declared, direction="higher is better", sources=("rekabsaz2021", "thesis"))
@@ -835,7 +826,7 @@ def _ideals(
 
 @checked
 def score_ranking_bias(
-    runs: Any,
+    runs: pd.DataFrame,
     counts: TermCounts | Mapping[str, str],
     groups: TermGroups | Mapping[str, str],
     *,
@@ -847,12 +838,12 @@ def score_ranking_bias(
 ) -> pd.DataFrame:
     """Score every run, topic and cut-off by NFaiRR, FaiRR, TED and TExFAIR.
 
-    ``runs``: columns ``run, topic, document, rank``, or what `equipoise.tidy_runs` takes, and
-    ``score`` for means over the orders of ties. They are exact for FaiRR, which is a sum over
-    ranks. TED is averaged over all orders, up to 20,000 of a list, else over 1,000 random ones.
-    ``counts`` may be texts by id, ``groups`` the group of each term; their targets are equal.
-    ``background``: may also be a table with columns ``topic, document``. ``undefined``: NFaiRR
-    where its ideal is zero. Returns columns ``run, topic, attribute, measure, value, seen``;
+    ``runs``: columns ``run, topic, document, rank``, and ``score`` for means over the orders of
+    ties. They are exact for FaiRR, which is a sum over ranks. TED is averaged over all orders, up
+    to 20,000 of a list, else over 1,000 random ones. ``counts`` may be texts by id, ``groups`` the
+    group of each term; their targets are equal. ``background``: may also be a table with columns
+    ``topic, document``. ``undefined``: NFaiRR where its ideal is zero. Returns columns
+    ``run, topic, attribute, measure, value, seen``;
     measures ``NFaiRR@k``, ``FaiRR@k``, ``TED@k``, ``TED(proportional=False)@k``, ``TExFAIR@k``,
     ``TExFAIR(proportional=False)@k``. An empty topic is the mean over the topics; one undefined
     topic makes it undefined. ``seen``: the share of the first k documents with a text. Raises
@@ -873,7 +864,6 @@ def score_ranking_bias(
     2     1   FaiRR@2  0.631
     3         FaiRR@2  0.631
     """
-    runs = tidy_runs(runs)
     if not isinstance(groups, TermGroups):
         groups = TermGroups.from_pairs(groups.items())
     if not isinstance(counts, TermCounts):

@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, starts
+from equipoise.declared import measure
 from equipoise.errors import need_columns
-from equipoise.options import PermutationNumbers, Repeats, measure
+from equipoise.options import PermutationNumbers, Repeats
 
 ORIGINAL = 0  # number of the original order among the permutations of a conversation
 

@@ -13,17 +13,16 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, ratio
+from equipoise.declared import Direction, checked
 from equipoise.errors import listed, need_columns, shown
 from equipoise.options import (
     Correction,
-    Direction,
     Level,
     MeanIntervals,
     PairedTest,
     Resamples,
     Seed,
     Unpaired,
-    checked,
 )
 from equipoise.statistics.intervals import (
     bootstrap_intervals,
@@ -31,12 +30,11 @@ from equipoise.statistics.intervals import (
     resampled_ratios,
 )
 from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
-from equipoise.tidy import tidy_scores
 
 
 def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFrame:
     """Return the rows of the measures, by default of all, always with a column ``attribute``."""
-    scores = tidy_scores(scores)
+    need_columns(scores, ["run", "topic", "measure", "value"])
     if "attribute" not in scores.columns:
         scores = scores.assign(attribute="")
     names = scores["measure"].unique().tolist()
@@ -129,13 +127,12 @@ def compare_systems(
     ValueError as `compare_pairs` does, and where the measure has several attribute sets that are
     not compared separately.
     """
-    scores = tidy_scores(scores)
+    chosen = scores_of(scores, [measure] if measure else ())
     if measure is None:
-        names = scores["measure"].unique().tolist()
+        names = chosen["measure"].unique().tolist()
         if len(names) != 1:
             raise ValueError(f"name one measure of {listed(names, 40)}")
         measure = str(names[0])
-    chosen = scores_of(scores, [measure])
     need_columns(chosen, by)
     attributes = chosen["attribute"].unique().tolist()
     if len(attributes) > 1 and "attribute" not in by:

@@ -10,8 +10,9 @@ import scipy  # which loads scipy.stats, a second of imports, at its first use
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
+from equipoise.declared import checked
 from equipoise.errors import Note, listed, need_columns
-from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired, checked
+from equipoise.options import Correction, Level, PairedTest, Resamples, Unpaired
 from equipoise.statistics.intervals import batches
 
 # Statistics of two resamples that differ by no more, relatively, are equal: sums are rounded.

@@ -28,7 +28,7 @@ from equipoise.loaders.answers import answer_table
 from equipoise.loaders.trec import read_qrels
 from equipoise.measures.citations import NO_SOURCE, host_of, plain_address
 from equipoise.readers import read_text, read_yaml, stem
-from equipoise_cli.loaders import read_mapping, read_objects
+from equipoise_cli.formats import read_mapping, read_objects
 
 FIELDS = ("question", "answer", "documents", "sources", "relevant")
 """What ``--map`` can name; answer and documents are required."""
@@ -584,11 +584,6 @@ def _name_and_path(argument: str) -> tuple[str, str, str]:
     if "/" in name:
         return "", "", argument
     return name, "", path
-
-
-def paths(files: Sequence[str]) -> list[str]:
-    """Return the paths among the arguments, without their names."""
-    return [_name_and_path(argument)[2] for argument in files]
 
 
 def answer_files(files: Sequence[str]) -> list[tuple[str, str, Path]]:

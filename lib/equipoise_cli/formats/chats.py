@@ -11,7 +11,7 @@ from typing import Any
 from equipoise.errors import Note, listed
 from equipoise.loaders.transcripts import run_name
 from equipoise.readers import read_text
-from equipoise_cli.loaders import read_objects
+from equipoise_cli.formats import read_objects
 
 _ROLES = {"user": "user", "human": "user", "assistant": "system", "gpt": "system"}
 """Roles whose texts users read; system prompts and tool calls are left out."""

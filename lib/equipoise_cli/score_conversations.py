@@ -1,56 +1,43 @@
-"""Score conversations by GFRC and GFRC2; the group of all commands that score."""
+"""Score conversations by GFRC and GFRC2."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from equipoise.errors import refuse_twice
-from equipoise_cli.conditions import fails_on_conditions
-from equipoise_cli.declared import CommandGroup, Declared, DeclaredCommand
-from equipoise_cli.outputs import CLUSTERS, FACTORS, SCORES, refuse_outputs
-from equipoise_cli.shared import (
+from equipoise_cli.declared import Declared
+from equipoise_cli.scoring import (
     CLUSTER,
-    FILE,
     INTERVALS,
     MEANS,
-    TARGET,
-    ends_of_means,
-    samples,
-    show_seen,
-    takes_output,
-    write,
+    Decorator,
+    Scored,
+    cluster,
+    joined,
+    run_each,
+    scoring,
 )
+from equipoise_cli.shared import FILE, TARGET, takes_output
 
 if TYPE_CHECKING:
     from equipoise.attributes import AttributeSet
     from equipoise.nuggets import NuggetTable
 
-GFRC, GFRC2 = "equipoise.measures.gfrc.gfrc", "equipoise.measures.gfrc2.gfrc2"
 _ENDINGS = (".csv", ".jsonl", ".parquet")
-
-
-@click.group(cls=CommandGroup)
-def score() -> None:
-    """Score conversations, rankings and answers of your own.
-
-    The scores are a tidy CSV, with one row per measure and value.
-    """
-
-
-def _takes_conversations(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Take the arguments that GFRC and GFRC2 share."""
-    nuggets = click.argument("nuggets", type=FILE)
-    attributes = click.option(
-        "--attributes", required=True, type=FILE, help="Attribute sets, a YAML file."
-    )
-    select = click.option(
+OPTIONS: Sequence[Decorator] = [
+    INTERVALS,
+    click.argument("nuggets", type=FILE),
+    click.option("--attributes", required=True, type=FILE, help="Attribute sets, a YAML file."),
+    click.option(
         "--attribute", "select", multiple=True, help="Attribute set to score; repeatable.  [all]"
-    )
-    return INTERVALS(nuggets(attributes(select(takes_output(CLUSTER(command))))))
+    ),
+    takes_output,
+    CLUSTER,
+]
 
 
 def _read_sets(path: Path, select: Sequence[str]) -> dict[str, AttributeSet]:
@@ -105,118 +92,81 @@ def _score_files(
     nuggets: Path,
     sets: Mapping[str, AttributeSet],
     options: Mapping[str, Any],
-    cluster: str | None,
+    address: str | None,
 ) -> Any:
     """Score a file of nuggets, or those of a folder one by one; a conversation is in one file."""
-    import pandas as pd
-
-    from equipoise_cli.cluster import cluster as connect
-    from equipoise_cli.cluster import run_each
-
     files = [nuggets]
     if nuggets.is_dir():
         files = sorted(path for path in nuggets.rglob("*") if path.suffix.lower() in _ENDINGS)
         if not files:
             raise click.UsageError(f"{nuggets} must have files {', '.join(_ENDINGS)}")
-    with connect(cluster) as client:
+    with cluster(address) as client:
         tasks = [(measure, path) for path in files]
         tables = run_each(_score_file, tasks, client, "file", sets=sets, options=options)
-    show_seen(*tables)
-    scores = pd.concat(tables, ignore_index=True)
+    scores = joined(tables)
     if len(files) > 1:
         key = ["run", "topic", "attribute", "measure"]
         refuse_twice(scores, key, "two files have a conversation")
     return scores
 
 
-@score.command(
+@scoring(
     "gfrc",
-    cls=DeclaredCommand,
-    declared=[Declared(GFRC), Declared(MEANS, needs="intervals")],
-    epilog=samples("NUGGETS", "--attributes"),
+    OPTIONS,
+    inputs=["nuggets", "attributes"],
+    declared=[Declared("equipoise.measures.gfrc.gfrc"), MEANS],
+    formats=["NUGGETS", "--attributes"],
 )
-@_takes_conversations
-@fails_on_conditions
-def score_gfrc(
-    nuggets: Path,
-    attributes: Path,
-    select: Any,
-    output: Any,
-    force: bool,
-    cluster: Any,
-    **options: Any,
-) -> Any:
+def score_gfrc(nuggets: Path, attributes: Path, select: Any, **options: Any) -> Scored:
     """Score every conversation in NUGGETS by R, GF and GFRC.
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of these files.
     """
-    refuse_outputs({"-o": (output, SCORES)}, [nuggets, attributes], force=force)
-    with_ends = ends_of_means(options)
+    address = options.pop("cluster")
     sets = _read_sets(attributes, select)
-    scores = _score_files("gfrc", nuggets, sets, options, cluster)
-    scores = with_ends(scores)
-    write({output: scores})
-    return scores
+    return Scored(_score_files("gfrc", nuggets, sets, options, address))
 
 
-@score.command(
+@scoring(
     "gfrc2",
-    cls=DeclaredCommand,
-    declared=[Declared(GFRC2), Declared(MEANS, needs="intervals")],
-    epilog=samples("NUGGETS", "--attributes"),
+    [
+        *OPTIONS,
+        click.option("--clusters", type=TARGET, help="CSV file for the user clusters."),
+        click.option(
+            "--factors",
+            type=TARGET,
+            help="CSV file for the share of users who leave at each nugget, and their utility.",
+        ),
+    ],
+    inputs=["nuggets", "attributes"],
+    declared=[Declared("equipoise.measures.gfrc2.gfrc2"), MEANS],
+    formats=["NUGGETS", "--attributes"],
 )
-@_takes_conversations
-@click.option("--clusters", type=TARGET, help="CSV file for the user clusters.")
-@click.option(
-    "--factors",
-    type=TARGET,
-    help="CSV file for the share of users who leave at each nugget, and their utility.",
-)
-@fails_on_conditions
 def score_gfrc2(
-    nuggets: Path,
-    attributes: Path,
-    select: Any,
-    output: Any,
-    force: bool,
-    cluster: Any,
-    clusters: Any,
-    factors: Any,
-    **options: Any,
-) -> Any:
+    nuggets: Path, attributes: Path, select: Any, clusters: Any, factors: Any, **options: Any
+) -> Scored:
     """Score every conversation in NUGGETS by EGNP, EGF and GFRC2.
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of these files.
     """
-    outputs = {
-        "-o": (output, SCORES),
-        "--clusters": (clusters, CLUSTERS),
-        "--factors": (factors, FACTORS),
-    }
-    refuse_outputs(outputs, [nuggets, attributes], force=force)
-    with_ends = ends_of_means(options)
+    address = options.pop("cluster")
     sets = _read_sets(attributes, select)
     if not (clusters or factors):
-        scores = with_ends(_score_files("gfrc2", nuggets, sets, options, cluster))
-        write({output: scores})
-        return scores
+        return Scored(_score_files("gfrc2", nuggets, sets, options, address))
     if nuggets.is_dir():
         raise click.UsageError("a folder is scored without --clusters and --factors")
-    if cluster is not None:
+    if address is not None:
         raise click.UsageError("--clusters and --factors are computed without --cluster")
     from equipoise.measures import gfrc2
     from equipoise.nuggets import read_nuggets
 
     table = read_nuggets(nuggets, sets)
-    scores = _scored("gfrc2", table, str(nuggets), sets, options)
-    show_seen(scores)
-    scores = with_ends(scores)
-    tables: dict[Path | None, Any] = {output: scores}
+    scores = joined([_scored("gfrc2", table, str(nuggets), sets, options)])
     del options["by_group"]  # it is of scores, and not of the users who leave
     leaving = gfrc2.user_clusters(table, sets, **options)
+    outputs: dict[Path | None, Any] = {}
     if clusters:
-        tables[clusters] = leaving
+        outputs[clusters] = leaving
     if factors:
-        tables[factors] = gfrc2.factors(leaving)
-    write(tables)
-    return scores
+        outputs[factors] = gfrc2.factors(leaving)
+    return Scored(scores, outputs)

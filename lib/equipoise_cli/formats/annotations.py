@@ -30,7 +30,7 @@ import pandas as pd
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
 from equipoise.errors import shown
 from equipoise.loaders.transcripts import run_name
-from equipoise_cli.loaders import read_objects
+from equipoise_cli.formats import read_objects
 
 _TURN = re.compile(
     r"^[^\S\n]*(?:###[^\S\n]+(?P<sign>[US])\d+\b.*$|(?P<name>user|human|assistant|system|bot)[^\S\n]*:)",
