@@ -17,7 +17,7 @@ import pytest
 
 from equipoise.attributes import AttributeSet
 from equipoise_cli.score_runs import _score_run
-from equipoise_cli.scoring import cluster, run_each
+from equipoise_cli.scoring import run_each, workers
 
 RUNS, TOPICS, DEPTH = 8, 2000, 1000
 SIZE = AttributeSet("SIZE", "ordinal", ("small", "large"), np.ones(2))
@@ -72,7 +72,7 @@ def test_a_folder_of_runs_on_two_workers(
     here = run_each(_score_run, tasks, None, "run", **shared)
     alone = process_time() - begun
     pa.set_cpu_count(threads)
-    with cluster(address) as client:
+    with workers(address) as client:
         client.run(pa.set_cpu_count, 1)
         run_each(_score_run, tasks, client, "run", **shared)  # imports the library
         before = client.run(process_time)
