@@ -12,7 +12,7 @@ import re
 import reprlib
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, validate_call
@@ -187,8 +187,8 @@ class Measure:
     ideal: str
     direction: Direction
     sources: tuple[str, ...]
-    names: Mapping[str, str]
     formula: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         formula = self.formula or self._documented(r"^\.\. math::[ ]?(.+?)(?:\n[ ]*\n(?=\S)|\Z)")
@@ -273,9 +273,16 @@ def measure(
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         call = checked(function)
-        names_of_scores = {name: ""} if names is None else names
         MEASURES[name] = Measure(
-            *(name, family, call, range, ideal, direction, sources, names_of_scores, formula)
+            name,
+            family,
+            call,
+            range,
+            ideal,
+            direction,
+            sources,
+            formula,
+            names or {name: ""},
         )
         return call
 

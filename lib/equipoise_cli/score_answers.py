@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from equipoise_cli.declared import Declared
-from equipoise_cli.scoring import CLUSTER, Scored, cluster, joined, run_each, scoring
+from equipoise_cli.scoring import CLUSTER, Scored, joined, run_each, scoring, workers
 from equipoise_cli.shared import FILE, TARGET, takes_output
 from equipoise_cli.tables import axes, drawn
 
@@ -65,6 +65,7 @@ def score_attribution(
     authors: Any,
     fields: str,
     figure: Any,
+    cluster: Any,
     difference: float,
     least_read: float,
     **options: Any,
@@ -97,10 +98,10 @@ def score_attribution(
     from equipoise_cli.formats.rag_answers import answer_files
 
     by, favoured = options["by"], options["favoured"]
-    style, address = options.pop("citation_style"), options.pop("cluster")
+    style = options.pop("citation_style")
     files = answer_files(answers)
     tasks = [(mode, path, qrels, authors, fields, by, style) for _, mode, path in files]
-    with cluster(address) as client:
+    with workers(cluster) as client:
         parts = run_each(_score_file, tasks, client, "file")
     parts_of_runs: dict[str, list[Any]] = {}
     for (run, _, _), part in zip(files, parts, strict=True):

@@ -16,10 +16,10 @@ from equipoise_cli.scoring import (
     MEANS,
     Decorator,
     Scored,
-    cluster,
     joined,
     run_each,
     scoring,
+    workers,
 )
 from equipoise_cli.shared import FILE, TARGET, takes_output
 
@@ -92,7 +92,7 @@ def _score_files(
     nuggets: Path,
     sets: Mapping[str, AttributeSet],
     options: Mapping[str, Any],
-    address: str | None,
+    cluster: str | None,
 ) -> Any:
     """Score a file of nuggets, or those of a folder one by one; a conversation is in one file."""
     files = [nuggets]
@@ -100,7 +100,7 @@ def _score_files(
         files = sorted(path for path in nuggets.rglob("*") if path.suffix.lower() in _ENDINGS)
         if not files:
             raise click.UsageError(f"{nuggets} must have files {', '.join(_ENDINGS)}")
-    with cluster(address) as client:
+    with workers(cluster) as client:
         tasks = [(measure, path) for path in files]
         tables = run_each(_score_file, tasks, client, "file", sets=sets, options=options)
     scores = joined(tables)
@@ -117,14 +117,15 @@ def _score_files(
     declared=[Declared("equipoise.measures.gfrc.gfrc"), MEANS],
     formats=["NUGGETS", "--attributes"],
 )
-def score_gfrc(nuggets: Path, attributes: Path, select: Any, **options: Any) -> Scored:
+def score_gfrc(
+    nuggets: Path, attributes: Path, select: Any, cluster: Any, **options: Any
+) -> Scored:
     """Score every conversation in NUGGETS by R, GF and GFRC.
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of these files.
     """
-    address = options.pop("cluster")
     sets = _read_sets(attributes, select)
-    return Scored(_score_files("gfrc", nuggets, sets, options, address))
+    return Scored(_score_files("gfrc", nuggets, sets, options, cluster))
 
 
 @scoring(
@@ -143,19 +144,24 @@ def score_gfrc(nuggets: Path, attributes: Path, select: Any, **options: Any) -> 
     formats=["NUGGETS", "--attributes"],
 )
 def score_gfrc2(
-    nuggets: Path, attributes: Path, select: Any, clusters: Any, factors: Any, **options: Any
+    nuggets: Path,
+    attributes: Path,
+    select: Any,
+    cluster: Any,
+    clusters: Any,
+    factors: Any,
+    **options: Any,
 ) -> Scored:
     """Score every conversation in NUGGETS by EGNP, EGF and GFRC2.
 
     NUGGETS is a CSV, JSON Lines or Parquet file, or a folder of these files.
     """
-    address = options.pop("cluster")
     sets = _read_sets(attributes, select)
     if not (clusters or factors):
-        return Scored(_score_files("gfrc2", nuggets, sets, options, address))
+        return Scored(_score_files("gfrc2", nuggets, sets, options, cluster))
     if nuggets.is_dir():
         raise click.UsageError("a folder is scored without --clusters and --factors")
-    if address is not None:
+    if cluster is not None:
         raise click.UsageError("--clusters and --factors are computed without --cluster")
     from equipoise.measures import gfrc2
     from equipoise.nuggets import read_nuggets

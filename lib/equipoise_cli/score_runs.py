@@ -18,10 +18,10 @@ from equipoise_cli.scoring import (
     ORDER,
     QRELS,
     Scored,
-    cluster,
     joined,
     run_each,
     scoring,
+    workers,
 )
 from equipoise_cli.shared import FILE, named, named_files, takes_output
 
@@ -151,6 +151,7 @@ def score_gfr(
     targets: Any,
     kinds: Any,
     attributes: Any,
+    cluster: Any,
     order: Any,
     **options: Any,
 ) -> Scored:
@@ -172,7 +173,6 @@ def score_gfr(
     sets = read_attributes(attributes) if attributes else {}
     given = {"kinds": kind_of, "targets": target_of, "sets": sets}
     groups, attribute_sets = _read_memberships(files_of_groups, missing, **given)
-    address = options.pop("cluster")
     arguments = {**options, "qrels": read_qrels(qrels)}
     arguments |= {"memberships": groups, "attributes": attribute_sets}
     without = sorted({*target_of, *kind_of} - attribute_sets.keys())
@@ -186,7 +186,7 @@ def score_gfr(
     for attribute_set in attribute_sets.values():
         click.echo(plain(f"groups: {attribute_set}"), err=True)
     tasks = list(zip(files, names, strict=True))
-    with cluster(address) as client:
+    with workers(cluster) as client:
         tables = run_each(_score_run, tasks, client, "run", order=order, arguments=arguments)
     return Scored(joined(tables))
 
@@ -270,6 +270,7 @@ def score_ranking_bias(
     documents: str,
     terms: Path,
     background: str,
+    cluster: Any,
     tokens: Any,
     order: Any,
     **options: Any,
@@ -291,7 +292,6 @@ def score_ranking_bias(
         note = f"{listed(groups.shared)} in more than one group of {terms}: counted for each"
         warnings.warn(note, Note, 1)
     rankings = read_runs(_run_files(runs), order=order)
-    address = options.pop("cluster")
     options["background"] = background
     needed_ids = None  # all of the collection
     if background != "collection":
@@ -303,7 +303,7 @@ def score_ranking_bias(
         needed_ids = pd.Index(needed_ids.unique(), dtype="str")
     parts = document_files(documents) if Path(documents).is_dir() else [documents]
     shared = {"terms": groups.terms, "tokens": tokens, "documents": needed_ids}
-    with cluster(address) as client:
+    with workers(cluster) as client:
         tasks = [(str(part),) for part in parts]
         counts = ranking_bias.joined(run_each(_count_file, tasks, client, "file", **shared))
     return Scored(joined([ranking_bias.score_ranking_bias(rankings, counts, groups, **options)]))

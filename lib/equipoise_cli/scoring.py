@@ -36,13 +36,8 @@ QRELS = click.option(
 CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786."
 )
-_KIND_OF_OUTPUT = {
-    "output": ("-o", SCORES),
-    "clusters": ("--clusters", CLUSTERS),
-    "factors": ("--factors", FACTORS),
-    "figure": ("--figure", DRAWING),
-}
-"""By the name of its parameter, the option of an output and what it may overwrite."""
+_FURTHER_OUTPUTS = {"clusters": CLUSTERS, "factors": FACTORS, "figure": DRAWING}
+"""Options of outputs besides the scores, and what each may overwrite."""
 
 
 @click.group(cls=CommandGroup)
@@ -79,9 +74,9 @@ def scoring(
         @functools.wraps(function)
         def command(force: bool, output: Path | None, **values: Any) -> Any:
             check_figure(values.get("figure"))  # before anything is read
-            outputs = {}
-            for key, (option, kind) in _KIND_OF_OUTPUT.items():
-                outputs[option] = ({**values, "output": output}.get(key), kind)
+            outputs = {"-o": (output, SCORES)}
+            for option, kind in _FURTHER_OUTPUTS.items():
+                outputs[f"--{option}"] = (values.get(option), kind)
             if "more_runs" in values:
                 values["runs"] = (*values["runs"], *values.pop("more_runs"))
             refuse_outputs(outputs, list(_paths(values[key] for key in inputs)), force=force)
@@ -114,7 +109,8 @@ def _paths(values: Iterable[Any]) -> Iterator[str | Path]:
         if isinstance(value, tuple):
             yield from _paths(value)
         elif isinstance(value, str):
-            yield from {value, value.partition("=")[2]}
+            yield value
+            yield value.partition("=")[2]
         elif value is not None:
             yield value
 
@@ -142,7 +138,7 @@ def _show_not_read(tables: Sequence[Any]) -> None:
 
 
 @contextmanager
-def cluster(address: str | None) -> Iterator[Any]:
+def workers(address: str | None) -> Iterator[Any]:
     """Return a client of the Dask scheduler at an address; return None without an address.
 
     The workers need this library, and the same files under the same paths.
@@ -174,7 +170,7 @@ def run_each(
 ) -> list[Any]:
     """Run a function for each task's arguments; return the results in their order.
 
-    ``client``: of `cluster`. ``shared``: arguments of all tasks, which a cluster gets once. A
+    ``client``: of `workers`. ``shared``: arguments of all tasks, which a cluster gets once. A
     progress bar on standard error counts the ``unit``.
     """
     from tqdm import tqdm
