@@ -8,6 +8,7 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
 import yaml
@@ -226,6 +227,44 @@ def test_every_clone_has_the_line_ends_that_are_committed() -> None:
             assert "eol=lf" in ends, path
     template = LIB / "equipoise_compendium" / "starter" / "compendium" / "dot-gitattributes"
     assert template.read_text() == (ROOT / ".gitattributes").read_text()
+
+
+def code_lines(source: str) -> int:
+    """Count lines with code: neither blank, nor a comment, nor of a docstring."""
+    lines = source.splitlines()
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        kinds = ast.Module | ast.ClassDef | ast.FunctionDef
+        if isinstance(node, kinds) and ast.get_docstring(node) is not None:
+            first = node.body[0]
+            docstrings |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    return sum(
+        number not in docstrings and line.strip() != "" and not line.lstrip().startswith("#")
+        for number, line in enumerate(lines, 1)
+    )
+
+
+def cells(notebook: str) -> list[str]:
+    """Read the code cells of a notebook."""
+    content = nbformat.read(ROOT / "notebooks" / f"{notebook}.ipynb", as_version=4)
+    return [cell.source for cell in content.cells if cell.cell_type == "code"]
+
+
+def test_the_house_is_no_larger_than_its_table_of_sizes() -> None:
+    """A commit that raises a row of the table says what left in exchange."""
+    sizes = pd.read_csv(ROOT / "tests" / "sizes.csv", index_col="place")["code lines"]
+    assert sizes.index.tolist() == [*(f"lib/{name}" for name in PACKAGES), "data", "notebooks"]
+    for place, size in sizes.items():
+        if place == "notebooks":
+            sources = [source for name in shipped() for source in cells(name)]
+        else:
+            sources = [path.read_text() for path in (ROOT / str(place)).rglob("*.py")]
+        assert sum(map(code_lines, sources)) <= 1.02 * size, f"{place} has grown"
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_cell_of_a_notebook_has_at_most_forty_code_lines(name: str) -> None:
+    assert max(map(code_lines, cells(name))) <= 40
 
 
 def test_top_level_holds_no_clutter() -> None:

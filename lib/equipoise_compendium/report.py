@@ -48,7 +48,7 @@ from equipoise_compendium.terms import REPLICATED
 from equipoise_compendium.words import plain
 from equipoise_compendium.writing import rounded_table, write_csv
 
-ANSWER_CHANGED = "The answer is written for the default parameters and does not hold with these."
+ANSWER_CHANGED = "The answer as it is written does not hold with these parameters, data or code."
 """The answer of a notebook in which an expectation does not hold."""
 
 
