@@ -274,15 +274,7 @@ def measure(
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         call = checked(function)
         MEASURES[name] = Measure(
-            name,
-            family,
-            call,
-            range,
-            ideal,
-            direction,
-            sources,
-            formula,
-            names or {name: ""},
+            *(name, family, call, range, ideal, direction, sources, formula, names or {name: ""})
         )
         return call
 
