@@ -140,8 +140,8 @@ def nuggets(
 def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
     """Draw the nuggets of every conversation by word position."""
     need_matplotlib()
+    from equipoise_compendium.nugget_figure import annotated_conversations
     from equipoise_compendium.plots import use_style
-    from equipoise_studies.pilot.conversation_figures import annotated_conversations
 
     if not (table.level > 0).any():
         raise click.UsageError("--figure: at least one nugget must be relevant")

@@ -22,7 +22,7 @@ from equipoise.errors import InputError, Note
 from equipoise.loaders import columns
 from equipoise.loaders.fairweb import read_memberships, read_target
 from equipoise.loaders.trec import read_qrels, read_run, read_runs
-from equipoise_studies.pilot.data import read_pack
+from equipoise_studies.conversations.data import read_pack
 
 NTCIR = "<SYSDESC>BM25, as it comes</SYSDESC>\n"
 RUN = "M002 Q0 d1 1 12.5 bm25\nM002 Q0 d2 2 1e-3 bm25\nM003 Q0 d1 1 -4 bm25\n"

@@ -24,7 +24,7 @@ from equipoise_compendium.report import Report
 from equipoise_compendium.site import markup, picture
 from equipoise_compendium.site import pages as site
 from equipoise_compendium.site.added import script
-from equipoise_studies.pages import explore
+from equipoise_studies.conversations import explore_page
 from prose import shipped
 from small_repository import digest, put_report
 
@@ -108,7 +108,7 @@ def test_every_artefact_claim_and_measure_has_its_place() -> None:
 
 
 def test_scripts_are_short_and_the_only_ones_that_may_run() -> None:
-    scripts = [site.TEMPLATES / "site.js", explore.SCRIPT]
+    scripts = [site.TEMPLATES / "site.js", explore_page.SCRIPT]
     digests = {script(path)[0]: script(path)[1] for path in scripts}
     for name in NAMES:
         text = (SITE / f"{name}.html").read_text(encoding="utf-8")
@@ -179,7 +179,7 @@ def test_the_key_figure_is_at_the_top_of_its_notebook() -> None:
 
 def test_without_scripts_the_settings_of_the_papers_are_shown() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    for topic in explore.TOPICS:
+    for topic in explore_page.TOPICS:
         rows = re.findall(rf'id="{topic}-[01]-\d+"[^>]*>([\d.]+)</td>', text)
         paper = wanted(topic, paper=list(report(topic)["paper"].unique()).index(1))
         assert rows == [cell for pair in paper for cell in pair]

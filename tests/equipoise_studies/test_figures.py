@@ -15,10 +15,11 @@ from matplotlib.text import Text
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import nugget_table
 from equipoise_compendium import plots
+from equipoise_compendium.nugget_figure import annotated_conversations
 from equipoise_studies.attribution import figures as attribution
+from equipoise_studies.conversations import explore
+from equipoise_studies.conversations import figures as conversations
 from equipoise_studies.permutations import figures as permutations
-from equipoise_studies.pilot import conversation_figures, explore
-from equipoise_studies.pilot import figures as pilot
 from equipoise_studies.satisfaction import figures as satisfaction
 
 
@@ -155,7 +156,7 @@ def test_annotated_conversations() -> None:
     nuggets = pd.DataFrame(rows, columns=columns).assign(topic="T").astype(str)
     turns = pd.DataFrame({"run": ["a", "a", "b", "b"], "speaker": ["user", "system"] * 2})
     turns = turns.assign(topic="T", turn=1, start=[1, 11, 1, 11], end=[10, 60, 10, 400])
-    figure = conversation_figures.annotated_conversations(nugget_table(nuggets, sets), turns, sets)
+    figure = annotated_conversations(nugget_table(nuggets, sets), turns, sets)
     assert overlapping(figure) == []
 
 
@@ -169,7 +170,7 @@ def test_groups_of_users() -> None:
     ]
     columns = ["run", "topic", "rank", "attribute", "measure", "value"]
     clusters = pd.DataFrame(rows, columns=columns)
-    assert overlapping(pilot.user_groups(clusters, {"ORIGIN": "DistrSim-JSD"})) == []
+    assert overlapping(conversations.user_groups(clusters, {"ORIGIN": "DistrSim-JSD"})) == []
 
 
 def test_users_who_leave_and_scores_over_the_patience() -> None:
@@ -177,7 +178,7 @@ def test_users_who_leave_and_scores_over_the_patience() -> None:
     clusters["stopping model"] = ["words"] * 2 + ["turns"] * 2
     served = {"leave at a nugget": [0.2, 1.0], "GFRC2": [0.1, 0.6]}
     scores = pd.DataFrame({"stopping model": ["words", "turns"], "run": "a", **served})
-    assert overlapping(pilot.who_leaves(clusters, scores)) == []
+    assert overlapping(conversations.who_leaves(clusters, scores)) == []
     grid = pd.DataFrame(
         {
             "run": "a",

@@ -224,7 +224,7 @@ def test_marks_of_mixtures_by_hand() -> None:
 # --- again, by a plain way ------------------------------------------------------------------------
 
 FACTS = project.root() / "data" / "facts" / "query_by_example"
-RECORDED = project.root() / "data" / "outputs" / "query_by_example_links" / "scores.csv.gz"
+RECORDED = project.root() / "data" / "outputs" / "query_by_example" / "links" / "scores.csv.gz"
 HERE = "CISI and CACM"
 
 Facet = tuple[str, str]

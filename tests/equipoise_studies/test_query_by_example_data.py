@@ -18,7 +18,8 @@ import yaml
 from equipoise_compendium import project, registry
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.query_by_example import data
-from equipoise_studies.query_by_example.data import PAIR, DerivedData, read_derived, read_study
+from equipoise_studies.query_by_example.data import PAIR, read_derived, read_study
+from equipoise_studies.query_by_example.systems import DerivedData
 from upstream import skip_without
 
 CONFIGS = project.root() / "data" / "studies" / "query_by_example"

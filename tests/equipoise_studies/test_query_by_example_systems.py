@@ -19,8 +19,8 @@ from scipy.stats import zscore
 from equipoise.measures.effectiveness import effectiveness
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.query_by_example import figures, systems, tables
-from equipoise_studies.query_by_example.data import BM25_ROW, PAIR, DerivedData, read_study
-from equipoise_studies.query_by_example.systems import ALPHAS, ANALYSERS
+from equipoise_studies.query_by_example.data import BM25_ROW, PAIR, read_study
+from equipoise_studies.query_by_example.systems import ALPHAS, ANALYSERS, DerivedData
 
 Floats = NDArray[np.float64]
 

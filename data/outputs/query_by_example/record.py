@@ -36,7 +36,6 @@ from equipoise_studies.query_by_example import systems
 from equipoise_studies.query_by_example.data import (
     LEARNED,
     PAIR,
-    DerivedData,
     Stage,
     Study,
     System,
@@ -401,7 +400,7 @@ def word_piece_scores(run: Run, name: str, pairs: pd.DataFrame) -> pd.DataFrame:
     judged = ranked.judgements[["query", "document"]].drop_duplicates(ignore_index=True)
     shared, statistics = systems.shared_terms(systems.term_counts(texts[used], analyser), judged)
     lengths = systems.paper_lengths(texts[used], analyser)
-    data = DerivedData(ranked.judgements, ranked.splits, lengths, shared, statistics)
+    data = systems.DerivedData(ranked.judgements, ranked.splits, lengths, shared, statistics)
     return pairs.merge(systems.lexical_scores(data), how="left", on=["query", "document"])
 
 

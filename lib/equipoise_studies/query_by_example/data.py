@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -209,22 +208,6 @@ def read_study(name: str) -> Study:
 # --- derived data and cached model outputs --------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class DerivedData:
-    """Judgements, splits and counts of terms of a collection, without its texts.
-
-    ``judgements``: ``task, query, document, grade``. ``splits``: ``task, fold, part, query``.
-    ``paper_lengths``: ``document`` and a column per analyser. ``shared_terms, term_statistics``:
-    as `systems.shared_terms` returns them.
-    """
-
-    judgements: pd.DataFrame
-    splits: pd.DataFrame
-    paper_lengths: pd.DataFrame
-    shared_terms: pd.DataFrame
-    term_statistics: pd.DataFrame
-
-
 def _file(path: Path, script: str) -> Path:
     """Return a file that a script makes."""
     if not path.is_file():
@@ -237,7 +220,7 @@ def _derived(study: Study, name: str) -> Path:
     return _file(path, "data/facts/query_by_example/make.py")
 
 
-def read_derived(study: Study) -> DerivedData:
+def read_derived(study: Study) -> systems.DerivedData:
     """Read the derived data of a study's collection."""
     judgements = pd.read_parquet(_derived(study, "judgements.parquet")).astype({"grade": int})
     if study.collection.kind == "csfcube":
@@ -248,7 +231,7 @@ def read_derived(study: Study) -> DerivedData:
         pairs = judgements[["query", "document"]].drop_duplicates(ignore_index=True)
         counts = pd.read_parquet(_derived(study, "term_counts.parquet"))
         shared, statistics = systems.shared_terms(counts, pairs)
-    return DerivedData(
+    return systems.DerivedData(
         judgements=judgements,
         splits=pd.read_csv(_derived(study, "splits.csv"), dtype=str),
         paper_lengths=pd.read_parquet(_derived(study, "paper_lengths.parquet")),

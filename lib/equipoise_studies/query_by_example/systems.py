@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,9 +23,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise.arrays import Booleans, Floats, Integers
-
-if TYPE_CHECKING:
-    from equipoise_studies.query_by_example.data import DerivedData
 
 Analyser = Callable[[str], list[str]]
 """Function that splits a text into its terms."""
@@ -153,6 +149,22 @@ def shared_terms(counts: pd.DataFrame, pairs: pd.DataFrame) -> tuple[pd.DataFram
 
 
 # --- lexical rankers ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DerivedData:
+    """Judgements, splits and counts of terms of a collection, without its texts.
+
+    ``judgements``: ``task, query, document, grade``. ``splits``: ``task, fold, part, query``.
+    ``paper_lengths``: ``document`` and a column per analyser. ``shared_terms, term_statistics``:
+    as `shared_terms` returns them.
+    """
+
+    judgements: pd.DataFrame
+    splits: pd.DataFrame
+    paper_lengths: pd.DataFrame
+    shared_terms: pd.DataFrame
+    term_statistics: pd.DataFrame
 
 
 def lexical_scores(

@@ -13,7 +13,7 @@ import pandas as pd
 from equipoise.attributes import AttributeSet
 from equipoise_compendium import facts
 
-_STUDY = "pilot"
+_STUDY = "conversations"
 _TURN = ["user", "system", "outcome", "finish"]
 
 

@@ -30,7 +30,7 @@ FIGURES = {
 }
 """Topics of the figures from which a link leads here."""
 CASES = ("gfrc_time_travel_movies", "gfrc2_iclr_researchers")
-SCRIPT = Path(__file__).with_suffix(".js")
+SCRIPT = Path(__file__).with_name("explore.js")
 WIDTH = 600
 """Units that a score of 1, and the longest conversation, take in the figures."""
 

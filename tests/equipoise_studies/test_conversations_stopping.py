@@ -12,7 +12,7 @@ from equipoise.attributes import AttributeSet, read_attributes
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import NuggetTable, read_nuggets
 from equipoise_compendium import project
-from equipoise_studies.pilot import stopping
+from equipoise_studies.conversations import stopping
 
 
 def r112() -> tuple[NuggetTable, dict[str, AttributeSet]]:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from equipoise_studies.pilot import protocol
-from equipoise_studies.pilot.claims import clustered_mean
-from equipoise_studies.pilot.data import read_harvest
+from equipoise_studies.conversations import two_rounds
+from equipoise_studies.conversations.claims import clustered_mean
+from equipoise_studies.conversations.data import read_harvest
 
 
 def outcomes(cells: dict[str, list[str]]) -> pd.DataFrame:
@@ -32,7 +32,7 @@ PAIRS = st.lists(st.sampled_from(["oo", "ox", "xo", "xx", "x-"]), min_size=1, ma
 
 @given(PAIRS)
 def test_statistics_agree_with_counting(pairs: list[str]) -> None:
-    (row,) = protocol.outcome_statistics(outcomes({"r-1": pairs})).to_dict("records")
+    (row,) = two_rounds.outcome_statistics(outcomes({"r-1": pairs})).to_dict("records")
     failed = [pair for pair in pairs if pair[0] != "o"]
     recovered = [pair for pair in failed if pair[1] == "o"]
     useful = [100 * sum(pair[turn] == "o" for pair in pairs) / len(pairs) for turn in (0, 1)]
@@ -51,7 +51,7 @@ def test_statistics_agree_with_counting(pairs: list[str]) -> None:
 
 def test_the_grid_keeps_every_outcome_in_its_place() -> None:
     cells = {"G2": ["oo", "x-"], "B1": ["xo", "ox"]}
-    grid = protocol.outcome_grid(outcomes(cells))
+    grid = two_rounds.outcome_grid(outcomes(cells))
     assert list(grid.columns) == ["topic", "G2 S1", "G2 S2", "B1 S1", "B1 S2"]
     for run, pairs in cells.items():
         assert (grid[f"{run} S1"] + grid[f"{run} S2"]).tolist() == pairs
@@ -61,7 +61,7 @@ def test_the_grid_keeps_every_outcome_in_its_place() -> None:
 @settings(deadline=None, max_examples=15)
 def test_shares_of_trials_are_plain_counts(pairs: list[str], trials: int) -> None:
     cells = {f"a-b-{trial}": [*pairs, "xo"] for trial in range(1, trials + 1)}
-    table = protocol.outcome_intervals(outcomes(cells))
+    table = two_rounds.outcome_intervals(outcomes(cells))
     overall = table[table["type"] == "all"].set_index("measure")
     assert set(overall["trials"]) == {trials}
     failed = [pair for pair in cells["a-b-1"] if pair[0] != "o"]
@@ -77,7 +77,7 @@ def test_trials_of_a_topic_are_resampled_together() -> None:
     widths = []
     for trials in (1, 4):
         cells = {f"a-{trial}": pairs for trial in range(trials)}
-        table = protocol.outcome_intervals(outcomes(cells)).set_index("measure")
+        table = two_rounds.outcome_intervals(outcomes(cells)).set_index("measure")
         row = table[table["type"] == "all"].loc["useful 1"]
         widths.append(row["high"] - row["low"])
     assert widths[1] == pytest.approx(widths[0], abs=0.03)
@@ -96,10 +96,10 @@ def test_trials_of_a_topic_are_resampled_together() -> None:
 
 def test_pairs_of_trials_that_end_differently() -> None:
     four = outcomes({"a": ["oo", "ox"], "b": ["oo", "xx"], "c": ["ox", "xo"], "d": ["oo", "x-"]})
-    table = protocol.changed_topics(four)
+    table = two_rounds.changed_topics(four)
     assert table["value"].tolist() == [3 / 6, 1]
     assert table["pairs"].tolist() == [6, 6]
-    assert protocol.changed_topics(outcomes({"a": ["oo"]})).empty
+    assert two_rounds.changed_topics(outcomes({"a": ["oo"]})).empty
 
 
 def test_urls_within_a_conversation_are_counted() -> None:
@@ -109,7 +109,7 @@ def test_urls_within_a_conversation_are_counted() -> None:
         ("a", "T2", 1, "nothing"),
     ]
     turns = pd.DataFrame(rows, columns=["run", "topic", "turn", "system"])
-    counts = protocol.repeated_urls(turns)
+    counts = two_rounds.repeated_urls(turns)
     assert counts.to_numpy().tolist() == [["a", "T1", 3, 1]]
 
 
@@ -145,7 +145,7 @@ KNOWN = pd.DataFrame(
 )
 def test_what_a_line_names(line: str, counts: tuple[int, ...]) -> None:
     turns = pd.DataFrame({"run": "a-1", "topic": ["T", "other"], "system": line, "finish": "stop"})
-    table = protocol.count_names(turns, KNOWN)
+    table = two_rounds.count_names(turns, KNOWN)
     assert table["topic"].tolist() == ["T"]
     assert tuple(table.iloc[0, 2:]) == counts
 
@@ -154,16 +154,16 @@ def test_the_last_line_of_an_answer_that_was_cut_off_does_not_count() -> None:
     text = "Tenet: https://imdb.com/title/tt1\nAmelie: https://imdb.com/ti"
     for finish, counts in (("length", [1, 0, 1, 0, 0]), ("stop", [2, 0, 2, 1, 0])):
         turns = pd.DataFrame({"run": "a-1", "topic": ["T"], "system": text, "finish": finish})
-        assert protocol.count_names(turns, KNOWN).iloc[0, 2:].tolist() == counts
+        assert two_rounds.count_names(turns, KNOWN).iloc[0, 2:].tolist() == counts
 
 
 def test_topic_set_size_reaches_the_power_with_the_fewest_topics() -> None:
     values = np.array([[1, 0.5, 1], [0.5, 0.5, 0], [0, 0, 0.5]])
-    size = protocol.topic_set_size(values, 0.3, systems=3)
+    size = two_rounds.topic_set_size(values, 0.3, systems=3)
     assert size["variance"] == pytest.approx(values.var(axis=0, ddof=1).mean())
     needed = size["needed"]
-    assert protocol.power_of_anova(needed, 3, size["variance"], 0.3) >= 0.8
-    assert protocol.power_of_anova(needed - 1, 3, size["variance"], 0.3) < 0.8
+    assert two_rounds.power_of_anova(needed, 3, size["variance"], 0.3) >= 0.8
+    assert two_rounds.power_of_anova(needed - 1, 3, size["variance"], 0.3) < 0.8
 
 
 def test_a_record_with_an_incomplete_conversation_is_rejected(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Figures of the pilot study: outcomes of conversations, and where users leave."""
+"""Figures of conversations: outcomes, position weights, user clusters, and where users leave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from equipoise_compendium.plots import COLOURS, literal, look, note
+from equipoise.attributes import AttributeSet
+from equipoise.measures.group_fairness import column_names
+from equipoise.nuggets import NuggetTable
+from equipoise_compendium.nugget_figure import WORD_POSITION, relevant_rows, turn_bands, turn_key
+from equipoise_compendium.plots import COLOURS, GREY, literal, look, note
 
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "oo": ("#6BBF8A", "useful, useful"),
@@ -94,7 +98,7 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     return ax
 
 
-def protocol(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes:
+def two_rounds(ax: Axes, turns: Sequence[tuple[str, str]], breakdown: str) -> Axes:
     """Draw the two-round protocol (gfrc Figure 1), which may end after the first answer.
 
     ``turns`` are names and contents, ``breakdown`` is the name of the early end.
@@ -227,3 +231,89 @@ def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
     figure.suptitle(f"From {least} to {most} of the users leave with nothing", fontsize=11)
     figure.supylabel("Users who leave at the nugget (%), by stopping model", fontsize=10)
     return figure
+
+
+def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Axes:
+    """Draw the position weight by word position, with the nuggets of each run (gfrc Figure 1).
+
+    ``weights`` has the columns WC and pw, the ends of the slope; ``scores`` are those of
+    `gfrc.nugget_scores`.
+    """
+    ax.plot(weights["WC"], weights["pw"], color=GREY)
+    # The label of the upper end is right of it, the label of the lower end below.
+    alignments = ("left", "right")
+    shifts = ((8, 2), (4, -16))
+    for end, alignment, shift in zip(weights.itertuples(), alignments, shifts, strict=True):
+        ax.plot(end.WC, end.pw, "|", color="black", markersize=10)
+        note(ax, f"pw = {end.pw:g} at WC = {end.WC:g}", (end.WC, end.pw), shift, ha=alignment)
+    for number, (run, rows) in enumerate(scores.groupby("run", sort=False)):
+        style = look(number) | {"markersize": 7, "markerfacecolor": "none", "linestyle": "none"}
+        ax.plot(rows["wc"], rows["pw"], **style)
+        last = rows.loc[rows["wc"].idxmax()]
+        label = f"{literal(run)}: n = {len(rows)} relevant nuggets"
+        note(ax, label, (last["wc"], last["pw"]), (10, 1), color=style["color"])
+    ax.set_xlabel("Word position WC of the nugget's last word (words)")
+    ax.set(ylabel="Position weight pw", ylim=(-0.16, 1.1))
+    ax.set_xlim(0, weights["WC"].max() * 1.02)
+    return ax
+
+
+def user_clusters(
+    axes: Sequence[Axes], clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet]
+) -> Sequence[Axes]:
+    """Draw utility and group fairness of user clusters, one axes per run (gfrc2 Figures 4 and 5).
+
+    All axes have the same words, so that conversations can be compared.
+    """
+    columns = {"utility (GNP)": "GNP"}
+    for name, attribute_set in attributes.items():
+        columns[f"fairness ({name})"] = column_names(attribute_set)[-1]
+    for ax, (run, rows) in zip(axes, clusters.groupby("run", sort=False), strict=True):
+        for index, (label, column) in enumerate(columns.items()):
+            ax.plot(rows["wc"], rows[column], label=literal(label), **look(index))
+        ax.set(ylabel="Utility or fairness (0 to 1)", ylim=(0, 1))
+        ax.set_xlim(0, clusters["wc"].max() * 1.3)
+        ax.set_xlabel("Word position where the user cluster leaves (words)")
+        title = f"{run}: n = {len(rows)} user clusters"
+        changes = rows[list(columns.values())].diff().abs()
+        if len(rows) > 1:
+            moving, place = changes.max().idxmax(), changes.max(axis=1).idxmax()
+            label = next(label for label, column in columns.items() if column == moving)
+            title += f"; the largest step is {label} at word {rows.loc[place, 'wc']}"
+        ax.set_title(literal(title), loc="left", fontsize=10)
+        label_ends(ax)
+    return axes
+
+
+def user_model(
+    ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversation: int, turns: pd.DataFrame
+) -> Axes:
+    """Draw the words of a conversation and the user clusters of GFRC2 (gfrc2 Figure 1).
+
+    ``clusters`` are the user clusters of the conversation, ``conversation`` is its number in the
+    table of nuggets.
+    """
+    rows, right = relevant_rows(nuggets, conversation, turns)
+    turn_bands(ax, turns, right)
+    for start, end in zip(nuggets.start[rows], nuggets.end[rows], strict=True):
+        bar = (start - 0.5, -0.12), end - start + 1, 0.1
+        ax.add_patch(Rectangle(*bar, facecolor=COLOURS[0], edgecolor="white", lw=1))
+    arrow = {"arrowstyle": "-|>", "color": COLOURS[1], "lw": 1.5, "shrinkA": 0, "shrinkB": 0}
+    for number, cluster in enumerate(clusters.itertuples(), start=1):
+        tip = (cluster.wc + 0.5, cluster.Experience)
+        ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
+        note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
+    experience = clusters["Experience"]
+    title = f"n = {len(clusters)} user clusters"
+    if len(clusters):
+        title += f": experience {experience.iloc[0]:.2f} at the first, "
+        title += f"{experience.iloc[-1]:.2f} at the last"
+    ax.set_title(title, loc="left", fontsize=10, pad=16)
+    ax.set(xlabel=WORD_POSITION, ylabel="Experience of the cluster\nthat leaves here (0 to 1)")
+    # Below 0 is the room of the nuggets.
+    ax.set(ylim=(-0.14, 1), xlim=(0, right + 1))
+    scale = np.linspace(0, 1, 6)
+    ax.set_yticks([-0.07, *scale], ["nuggets", *(f"{value:.1f}" for value in scale)])
+    ax.get_yticklabels()[0].set_color(COLOURS[0])
+    ax.legend(handles=turn_key(), loc="upper left", bbox_to_anchor=(0, -0.17), ncols=2)
+    return ax

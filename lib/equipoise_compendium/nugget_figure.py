@@ -1,4 +1,4 @@
-"""Figures of conversations: nuggets with their groups, position weights, and user clusters."""
+"""The figure of annotated conversations: nuggets with their groups, within their turns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 
 from equipoise.arrays import Booleans, Floats, Integers
 from equipoise.attributes import AttributeSet
-from equipoise.measures.group_fairness import column_names
 from equipoise.nuggets import NuggetTable
-from equipoise_compendium.plots import COLOURS, GREY, literal, look, note
-from equipoise_studies.pilot.figures import label_ends
+from equipoise_compendium.plots import COLOURS, literal, note
 
 _ABOVE: Mapping[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
 _USER, _SYSTEM = "#D9D9D9", "#F4F4F4"
@@ -27,10 +25,10 @@ _THINNEST = 0.05
 """Inches of a bar: a nugget of one word would be too thin to see."""
 _TURN_LABEL = 0.22
 """Inches of the label of a turn."""
-_WORDS = "Word position in the conversation (words)"
+WORD_POSITION = "Word position in the conversation (words)"
 
 
-def _turn_bands(
+def turn_bands(
     ax: Axes, turns: pd.DataFrame, right: float, bottom: float = 0.0, apart: float = 0.0
 ) -> None:
     """Draw turns as bands with labels at least ``apart`` words from each other.
@@ -48,14 +46,15 @@ def _turn_bands(
         note(ax, f"{letter}{turn.turn}", (label_at, 1.0), (0, 2), fontsize=9, **_ABOVE)
 
 
-def _turn_key() -> list[Patch]:
+def turn_key() -> list[Patch]:
+    """Return the entries of a legend for `turn_bands`."""
     return [
         Patch(color=_USER, label="user turn (U)"),
         Patch(color=_SYSTEM, label="system turn (S)"),
     ]
 
 
-def _relevant(
+def relevant_rows(
     nuggets: NuggetTable, conversation: int, turns: pd.DataFrame
 ) -> tuple[Integers, float]:
     """Return the nuggets of a conversation above L0, and the word at which it ends.
@@ -66,31 +65,6 @@ def _relevant(
     if turns["end"].notna().all():
         return rows, float(turns["end"].max())
     return rows, float(nuggets.end[rows].max() + 5)
-
-
-def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Axes:
-    """Draw the position weight by word position, with the nuggets of each run (gfrc Figure 1).
-
-    ``weights`` has the columns WC and pw, the ends of the slope; ``scores`` are those of
-    `gfrc.nugget_scores`.
-    """
-    ax.plot(weights["WC"], weights["pw"], color=GREY)
-    # The label of the upper end is right of it, the label of the lower end below.
-    alignments = ("left", "right")
-    shifts = ((8, 2), (4, -16))
-    for end, alignment, shift in zip(weights.itertuples(), alignments, shifts, strict=True):
-        ax.plot(end.WC, end.pw, "|", color="black", markersize=10)
-        note(ax, f"pw = {end.pw:g} at WC = {end.WC:g}", (end.WC, end.pw), shift, ha=alignment)
-    for number, (run, rows) in enumerate(scores.groupby("run", sort=False)):
-        style = look(number) | {"markersize": 7, "markerfacecolor": "none", "linestyle": "none"}
-        ax.plot(rows["wc"], rows["pw"], **style)
-        last = rows.loc[rows["wc"].idxmax()]
-        label = f"{literal(run)}: n = {len(rows)} relevant nuggets"
-        note(ax, label, (last["wc"], last["pw"]), (10, 1), color=style["color"])
-    ax.set_xlabel("Word position WC of the nugget's last word (words)")
-    ax.set(ylabel="Position weight pw", ylim=(-0.16, 1.1))
-    ax.set_xlim(0, weights["WC"].max() * 1.02)
-    return ax
 
 
 def annotated_conversations(
@@ -110,7 +84,7 @@ def annotated_conversations(
     conversations = []
     for index, (run, topic) in enumerate(nuggets.conversations[["run", "topic"]].to_numpy()):
         own_turns = turns[(turns["run"] == run) & (turns["topic"] == topic)]
-        conversations.append((run, topic, own_turns, *_relevant(nuggets, index, own_turns)))
+        conversations.append((run, topic, own_turns, *relevant_rows(nuggets, index, own_turns)))
     # The longest of all sets the axis, drawn or not: two figures of one table can be compared.
     right = max(end for *_, end in conversations)
     drawn = [conversation for conversation in conversations if not runs or conversation[0] in runs]
@@ -132,7 +106,7 @@ def annotated_conversations(
     for (run, topic, own_turns, rows, end), (ax, *group_axes) in zip(drawn, axes, strict=True):
         counted = nuggets.relevant()[rows]
         bottom = 2 / (len(rows) + 2)  # bands end above the rows of shares and targets
-        _turn_bands(ax, own_turns, end, bottom, _TURN_LABEL * words_per_inch)
+        turn_bands(ax, own_turns, end, bottom, _TURN_LABEL * words_per_inch)
         _draw_words(ax, nuggets, rows, counted, _THINNEST * words_per_inch)
         empty = 0
         for group_ax, (name, attribute) in zip(group_axes, attributes.items(), strict=True):
@@ -142,8 +116,8 @@ def annotated_conversations(
         groups = sum(len(attribute.groups) for attribute in attributes.values())
         title += f", relevant nuggets: n = {counted.sum()}\n{empty} of {groups} groups have none"
         ax.set_title(literal(title), loc="left", pad=18, fontsize=11)
-    axes[-1, 0].set(xlabel=_WORDS, xlim=(0.0, right + 1))
-    key = [*_turn_key(), Patch(color=COLOURS[0], label="relevant nugget (L2, L1: level)")]
+    axes[-1, 0].set(xlabel=WORD_POSITION, xlim=(0.0, right + 1))
+    key = [*turn_key(), Patch(color=COLOURS[0], label="relevant nugget (L2, L1: level)")]
     if not nuggets.relevant()[np.concatenate([rows for *_, rows, _ in drawn])].all():
         label = "named before, not counted"
         key.append(Patch(facecolor="white", edgecolor=COLOURS[0], label=label))
@@ -201,64 +175,3 @@ def _draw_groups(
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
     return int((shares == 0).sum())
-
-
-def user_clusters(
-    axes: Sequence[Axes], clusters: pd.DataFrame, attributes: Mapping[str, AttributeSet]
-) -> Sequence[Axes]:
-    """Draw utility and group fairness of user clusters, one axes per run (gfrc2 Figures 4 and 5).
-
-    All axes have the same words, so that conversations can be compared.
-    """
-    columns = {"utility (GNP)": "GNP"}
-    for name, attribute_set in attributes.items():
-        columns[f"fairness ({name})"] = column_names(attribute_set)[-1]
-    for ax, (run, rows) in zip(axes, clusters.groupby("run", sort=False), strict=True):
-        for index, (label, column) in enumerate(columns.items()):
-            ax.plot(rows["wc"], rows[column], label=literal(label), **look(index))
-        ax.set(ylabel="Utility or fairness (0 to 1)", ylim=(0, 1))
-        ax.set_xlim(0, clusters["wc"].max() * 1.3)
-        ax.set_xlabel("Word position where the user cluster leaves (words)")
-        title = f"{run}: n = {len(rows)} user clusters"
-        changes = rows[list(columns.values())].diff().abs()
-        if len(rows) > 1:
-            moving, place = changes.max().idxmax(), changes.max(axis=1).idxmax()
-            label = next(label for label, column in columns.items() if column == moving)
-            title += f"; the largest step is {label} at word {rows.loc[place, 'wc']}"
-        ax.set_title(literal(title), loc="left", fontsize=10)
-        label_ends(ax)
-    return axes
-
-
-def user_model(
-    ax: Axes, clusters: pd.DataFrame, nuggets: NuggetTable, conversation: int, turns: pd.DataFrame
-) -> Axes:
-    """Draw the words of a conversation and the user clusters of GFRC2 (gfrc2 Figure 1).
-
-    ``clusters`` are the user clusters of the conversation, ``conversation`` is its number in the
-    table of nuggets.
-    """
-    rows, right = _relevant(nuggets, conversation, turns)
-    _turn_bands(ax, turns, right)
-    for start, end in zip(nuggets.start[rows], nuggets.end[rows], strict=True):
-        bar = (start - 0.5, -0.12), end - start + 1, 0.1
-        ax.add_patch(Rectangle(*bar, facecolor=COLOURS[0], edgecolor="white", lw=1))
-    arrow = {"arrowstyle": "-|>", "color": COLOURS[1], "lw": 1.5, "shrinkA": 0, "shrinkB": 0}
-    for number, cluster in enumerate(clusters.itertuples(), start=1):
-        tip = (cluster.wc + 0.5, cluster.Experience)
-        ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
-        note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
-    experience = clusters["Experience"]
-    title = f"n = {len(clusters)} user clusters"
-    if len(clusters):
-        title += f": experience {experience.iloc[0]:.2f} at the first, "
-        title += f"{experience.iloc[-1]:.2f} at the last"
-    ax.set_title(title, loc="left", fontsize=10, pad=16)
-    ax.set(xlabel=_WORDS, ylabel="Experience of the cluster\nthat leaves here (0 to 1)")
-    # Below 0 is the room of the nuggets.
-    ax.set(ylim=(-0.14, 1), xlim=(0, right + 1))
-    scale = np.linspace(0, 1, 6)
-    ax.set_yticks([-0.07, *scale], ["nuggets", *(f"{value:.1f}" for value in scale)])
-    ax.get_yticklabels()[0].set_color(COLOURS[0])
-    ax.legend(handles=_turn_key(), loc="upper left", bbox_to_anchor=(0, -0.17), ncols=2)
-    return ax

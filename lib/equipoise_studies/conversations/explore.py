@@ -18,7 +18,7 @@ from equipoise.nuggets import NuggetTable
 from equipoise.options import Gains
 from equipoise_compendium.plots import literal, look
 from equipoise_compendium.writing import rounded_table
-from equipoise_studies.pilot.figures import label_ends
+from equipoise_studies.conversations.figures import label_ends
 
 _PATIENCE_TICKS = (50, 100, 200, 500, 1250)
 _LOW = 0.1

@@ -22,7 +22,7 @@ from equipoise.nuggets import read_nuggets
 from equipoise_compendium import project
 from equipoise_compendium.claims import Criterion, stated
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.pilot import changes
+from equipoise_studies.conversations import changes
 from notebook_evidence import committed_evidence
 
 MOVIES = read_attributes(project.data("attributes", "fairweb_movies.yaml"))

@@ -1,6 +1,6 @@
 """Make the derived data of the FairWeb-1 pilot pack from the upstream files.
 
-    python data/facts/pilot/make.py [--output FOLDER]
+    python data/facts/conversations/make.py [--output FOLDER]
 
 Upstream files come from the folder in EQUIPOISE_MIRROR, the cache, or the URLs of
 data/registry.tsv. Without --output the tables next to this script are replaced.

@@ -13,7 +13,7 @@ from equipoise.nuggets import NuggetTable, read_nuggets
 from equipoise_compendium import project
 from equipoise_compendium.printed import printed_table
 from equipoise_compendium.words import rounded
-from equipoise_studies.pilot import explore
+from equipoise_studies.conversations import explore
 
 GAINS: dict[str, Any] = {"halves": {1: 0.5, 2: 1.0}, "exponential": {1: 0.25, 2: 0.75}}
 

@@ -10,7 +10,7 @@ import pandas as pd
 from equipoise.arrays import Integers
 from equipoise.statistics import resampled
 from equipoise_compendium.claims import Evidence
-from equipoise_studies.pilot.protocol import outcome_pairs
+from equipoise_studies.conversations.two_rounds import outcome_pairs
 
 
 def clustered_mean(
