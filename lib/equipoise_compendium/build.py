@@ -7,6 +7,7 @@ processes that run the notebooks import this module, so it imports pandas only w
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import multiprocessing
 import os
@@ -238,7 +239,7 @@ def build(
         work.rmdir()
     if not (parameters and all(parameters.values())):
         try:
-            changed = write_summaries(reports)
+            changed = write_summaries()
             for name in sorted(changed - set(chosen)):
                 yield Outcome(name, "judged", reports / name)
         except findings.MissingReportError:
@@ -256,49 +257,40 @@ def manifests() -> list[dict[str, Any]]:
     return found
 
 
-def write_summaries(folder: Path) -> set[str]:
-    """Write ledger, claims, findings and the verdicts in the notebooks, from all reports.
-
-    Returns the notebooks whose rows of ``claims.csv`` changed.
-    """
-    import pandas as pd
-
+def summaries() -> Iterator[tuple[str, str]]:
+    """Yield ledger, claims and findings as text, by file below ``reports/``, from all reports."""
     from equipoise_compendium import claims, findings, ledger
-    from equipoise_compendium.printed import read_text_table
     from equipoise_compendium.writing import write_csv
 
-    reports, read = project.root() / "reports", manifests()
+    read = manifests()
     judged = claims.table_of(read)
     table = ledger.table_of(read, judged)
-    write_csv(table, folder / "ledger.csv")
-    old = read_text_table(folder / "claims.csv") if (folder / "claims.csv").is_file() else None
-    write_csv(judged, folder / "claims.csv")
-    new = read_text_table(folder / "claims.csv")
-    write_csv(claims.counts(judged), folder / "verdicts.csv")
-    (folder / "ledger.md").write_text(ledger.markdown(table, judged), encoding="utf-8")
-    shown = {f"{each['paper']}/{each['claim']}": each for each in claims.as_claims(judged)}
-    for manifest in read:
-        name = manifest["notebook"]
-        (folder / name).mkdir(exist_ok=True)
-        with_verdicts(reports / name / f"{name}.ipynb", shown, folder / name / f"{name}.ipynb")
+    tables = {"ledger.csv": table, "claims.csv": judged, "verdicts.csv": claims.counts(judged)}
+    made = {}
+    for name, rows in tables.items():
+        stream = io.StringIO()
+        write_csv(rows, stream)
+        made[name] = stream.getvalue()
+    made["ledger.md"] = ledger.markdown(table, judged)
+    yield from made.items()
     template = project.root() / "data" / "findings.md"
     if template.is_file():
-        text = findings.render(template.read_text(encoding="utf-8"), [folder, reports])
-        (folder / "findings.md").write_text(text, encoding="utf-8")
+        yield "findings.md", findings.render(template.read_text(encoding="utf-8"), made)
+
+
+def write_summaries() -> set[str]:
+    """Write `summaries`; return the notebooks whose rows of ``claims.csv`` changed."""
+    import pandas as pd
+
+    from equipoise_compendium.printed import read_text_table
+
+    reports = project.root() / "reports"
+    path = reports / "claims.csv"
+    old = read_text_table(path) if path.is_file() else None
+    for name, text in summaries():
+        (reports / name).write_text(text, encoding="utf-8")
+    new = read_text_table(path)
     return set(pd.concat([old, new]).drop_duplicates(keep=False)["notebook"])
-
-
-def with_verdicts(path: Path, judged: Mapping[str, Mapping[str, Any]], target: Path) -> None:
-    """Write an executed notebook with the verdict on each claim that it shows."""
-    from equipoise_compendium.shown import show_claim
-
-    notebook = nbformat.read(path, as_version=4)
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            name = output.get("metadata", {}).get("equipoise-claim")
-            if name in judged:
-                output["data"] = dict(show_claim(judged[name]).formats)
-    nbformat.write(notebook, target)
 
 
 # --- checking -------------------------------------------------------------------------------------
@@ -376,12 +368,8 @@ def check() -> list[str]:
                     f"{record['artefact']}: {record['status']} in its report, but its table "
                     f"gives {status}"
                 )
-    with tempfile.TemporaryDirectory() as folder:
-        write_summaries(Path(folder))
-        for file in sorted(path for path in Path(folder).rglob("*") if path.is_file()):
-            name = file.relative_to(folder)
-            on_disk = reports / name
-            expected = file.read_bytes().splitlines()
-            if not on_disk.is_file() or on_disk.read_bytes().splitlines() != expected:
-                faults.append(f"reports/{name} is outdated: run equipoise build")
+    for name, text in summaries():
+        on_disk = reports / name
+        if not on_disk.is_file() or on_disk.read_bytes().splitlines() != text.encode().splitlines():
+            faults.append(f"reports/{name} is outdated: run equipoise build")
     return faults

@@ -7,10 +7,10 @@ cell of the only row with these values. The column ``#`` counts the rows. Files 
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import pandas as pd
 
@@ -26,20 +26,20 @@ class MissingReportError(ValueError):
     """A sentence reads a number from a report that is missing."""
 
 
-def render(template: str, folders: Sequence[Path]) -> str:
-    """Return the findings as Markdown; read each file from the first folder that has it.
+def render(template: str, made: Mapping[str, str]) -> str:
+    """Return the findings as Markdown; ``made``: files of ``reports/`` that are to be written.
 
     Raises ValueError if a placeholder does not match exactly one row.
     """
 
     @cache
     def table(file: str) -> pd.DataFrame:
-        for folder in folders:
-            path = project.inside(folder, file)
-            if path.is_file():
-                # As text: a word such as "nan" or "007" is shown unchanged.
-                return pd.read_csv(path, dtype=str, keep_default_na=False)
-        raise MissingReportError(f"data/findings.md: reports/{file} not found")
+        path = project.inside(project.root() / "reports", file)
+        if file not in made and not path.is_file():
+            raise MissingReportError(f"data/findings.md: reports/{file} not found")
+        source = io.StringIO(made[file]) if file in made else path
+        # As text: a word such as "nan" or "007" is shown unchanged.
+        return pd.read_csv(source, dtype=str, keep_default_na=False)
 
     def cell(place: re.Match[str]) -> str:
         file, conditions, column, number_format = (group.strip() for group in place.groups())

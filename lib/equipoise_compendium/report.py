@@ -248,7 +248,7 @@ class Report:
             raise ValueError(f"{artefact}: a claim with a reason is missing in claims.csv")
         for name in rows.index:
             self.claim(f"{paper}/{name}", {})
-        return show_untestable(rows.to_dict("records"))
+        return show_untestable(paper, rows.to_dict("index"))
 
     def expect(self, condition: object, text: str, *, everywhere: bool = False) -> bool:
         """State what prose relies on, such as "run A is ahead"; return whether it holds.

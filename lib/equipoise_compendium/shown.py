@@ -1,4 +1,8 @@
-"""The outputs of a notebook: tables, figures and text as escaped HTML, Markdown and text."""
+"""The outputs of a notebook: tables, figures and text as escaped HTML, Markdown and text.
+
+The macros of ``shown.html`` write the HTML, in a notebook and on the pages of the site. The
+metadata of an output says which macro wrote it, by `made_by`, so that a page can call it again.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +31,10 @@ from equipoise_compendium.printed import (
 from equipoise_compendium.terms import QUANTIFIERS, SOURCES, css_name
 from equipoise_compendium.words import number, plain
 
+if TYPE_CHECKING:
+    import jinja2
+
+TEMPLATES = Path(__file__).parent / "site" / "templates"
 MARKS = " better than"
 """End of the name of a column of marks, such as letters, for the column named before it."""
 CAPTION = {"equipoise": "caption"}
@@ -45,67 +55,50 @@ def markdown_list(notes: Iterable[str]) -> str:
     return "".join(f"- {markdown_cell(note)}\n" for note in notes)
 
 
-def html_list(notes: Sequence[str]) -> str:
-    """Write an HTML list of escaped entries; return "" without entries."""
-    if not notes:
-        return ""
-    return f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in notes)}</ul>"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table.
-
-    ``mark``: a superscript after it. ``printed``: the published value, if it differs. ``number``:
-    aligned to the right.
-    """
-
-    text: str
-    mark: str = ""
-    printed: str = ""
-    number: bool = False
-
-    def as_html(self) -> str:
-        """Write its HTML."""
-        content = html.escape(self.text)
-        if self.mark:
-            content += f"<sup>{html.escape(self.mark)}</sup>"
-        if self.printed:
-            published = html.escape(self.printed)
-            content = f"<mark>≠ {content}</mark><br><small>published {published}</small>"
-        return f'<td class="number">{content}</td>' if self.number else f"<td>{content}</td>"
-
-    def as_markdown(self) -> str:
-        """Write its Markdown."""
-        parts = [markdown_cell(self.text), markdown_cell(self.mark)]
-        if self.printed:
-            parts.append(f"(published {markdown_cell(self.printed)})")
-        return " ".join(filter(None, parts))
-
-
-def _cells(row: Iterable[object]) -> list[Cell]:
-    return [value if isinstance(value, Cell) else Cell(str(value)) for value in row]
-
-
-def html_table(title: str, header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Write an HTML table, with its caption if it has one; every cell is escaped."""
-    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
-    head = ""
-    for name in header:
-        tag = 'th scope="col"' if str(name) else "td"
-        head += f"<{tag}>{html.escape(str(name).replace('_', ' '))}</{tag[:2]}>"
-    body = ""
-    for row in rows:
-        body += f"<tr>{''.join(cell.as_html() for cell in _cells(row))}</tr>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _markdown_of(cell: object) -> str:
+    """Write a cell of a table, or one with a mark and a published value, as `_grid` makes it."""
+    if not isinstance(cell, dict):
+        return markdown_cell(cell)
+    parts = [markdown_cell(cell["text"]), markdown_cell(cell["mark"])]
+    if cell["printed"]:
+        parts.append(f"(published {markdown_cell(cell['printed'])})")
+    return " ".join(filter(None, parts))
 
 
 def markdown_table(header: Sequence[object], rows: Iterable[Iterable[object]]) -> str:
     """Write a Markdown table; every cell is escaped."""
     lines = [[markdown_cell(name) for name in header], ["---"] * len(header)]
-    for row in rows:
-        lines.append([cell.as_markdown() for cell in _cells(row)])
+    lines += [list(map(_markdown_of, row)) for row in rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def environment(*folders: Path, in_notebook: bool) -> jinja2.Environment:
+    """Return the environment of the templates, and of those in other folders."""
+    import jinja2
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([TEMPLATES, *folders]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    # Control characters in text of data and models are escaped; markup was clean before.
+    made.finalize = lambda value: plain(value) if type(value) is str else value
+    made.filters["css"] = css_name
+    made.globals |= {
+        "in_notebook": in_notebook,
+        "claim_anchor": claim_anchor,
+        "claim_details": claim_details,
+        "claim_label": claim_label,
+        "claim_table": claim_table,
+        "verdict_grounds": _VERDICT_GROUNDS,
+    }
+    return made
+
+
+@cache
+def macros(*, in_notebook: bool) -> Any:
+    """Return the macros of ``shown.html``, for a notebook or for a page of the site."""
+    return environment(in_notebook=in_notebook).get_template("shown.html").module
 
 
 # --- what a cell shows ----------------------------------------------------------------------------
@@ -126,16 +119,28 @@ class Shown:
 
     @classmethod
     def text(
-        cls, words: str, markdown: str, page: str, metadata: Mapping[str, Any] | None = None
+        cls, words: str, markdown: str, macro: str, values: Mapping[str, Any], named: object = None
     ) -> Shown:
-        """Display text in the three text formats, without control characters."""
+        """Display text in three formats, without control characters; ``macro`` writes the HTML.
+
+        The metadata keeps the values, or ``named`` where a page looks the values up by it.
+        """
+        page = getattr(macros(in_notebook=True), macro)(**values)
         formats = {"text/plain": words, "text/markdown": markdown, "text/html": page}
-        return cls({kind: plain(text) for kind, text in formats.items()}, metadata or {})
+        kept = values if named is None else named
+        texts = {kind: plain(text) for kind, text in formats.items()}
+        return cls(texts, {"equipoise": {macro: kept}})
 
     @classmethod
     def paragraph(cls, text: str) -> Shown:
         """Display a paragraph as plain text."""
-        return cls.text(text, markdown_cell(text), f"<p>{html.escape(text)}</p>")
+        return cls.text(text, markdown_cell(text), "paragraph", {"text": text})
+
+
+def made_by(output: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the macro that wrote an output of a notebook, and its values; else "" and None."""
+    about = output.get("metadata", {}).get("equipoise", "")
+    return next(iter(about.items())) if isinstance(about, dict) else (about, None)
 
 
 class ShownFigure(Shown):
@@ -244,10 +249,13 @@ def _text(value: object, decimals: int | None, is_p_value: bool) -> str:
     return text
 
 
-def _rows(
+def _grid(
     table: pd.DataFrame, digits: int, comparison: Comparison | None = None
-) -> tuple[list[str], list[list[Cell]]]:
-    """Return the header and cells of a table; a mark is a superscript of its number."""
+) -> dict[str, list[Any]]:
+    """Return the header and rows of a table as text, and which columns are numbers.
+
+    A cell with a mark, a superscript, or with another published value is a mapping.
+    """
     published: Mapping[str, Iterable[str]] = {}
     differing = {}
     if comparison is not None:
@@ -256,7 +264,7 @@ def _rows(
             differing[difference.row, difference.column] = difference.printed
     mark_columns = {f"{name}{MARKS}": name for name in table if f"{name}{MARKS}" in table}
     names = [name for name in table if name not in mark_columns]
-    columns = []
+    columns, numbers = [], []
     for name in names:
         column = table[name]
         decimals = None
@@ -273,9 +281,13 @@ def _rows(
             text = _text(value, decimals, is_p_value)
             if separates and text.isdigit():  # thousands as in the published column
                 text = f"{int(text):,}"
-            cells.append(Cell(text, raw(mark), differing.get((row, name), ""), number=is_number))
+            about = {"text": text, "mark": raw(mark), "printed": differing.get((row, name), "")}
+            cells.append(about if about["mark"] or about["printed"] else text)
         columns.append(cells)
-    return [str(name).replace("_", " ") for name in names], list(map(list, zip(*columns)))  # noqa: B905
+        numbers.append(bool(is_number))
+    header = [str(name).replace("_", " ") for name in names]
+    rows = list(map(list, zip(*columns, strict=True)))
+    return {"header": header, "numbers": numbers, "rows": rows}
 
 
 def difference_lines(differences: Iterable[Difference]) -> list[str]:
@@ -300,13 +312,6 @@ OTHER_STUDY = "The parameters, the data or the code differ from the published st
 _DIFFERING = ["Row", "Column", "Ours", "Published", "Difference"]
 
 
-def _boxed(name: str, caption: str, verdict: str, content: str, notes: Sequence[str] = ()) -> str:
-    """Write the box of a table, with an id by which the site adds links to the files."""
-    anchor = f' id="{html.escape(name)}"' if name else ""
-    head = f"<p><b>{html.escape(caption)}.</b> {verdict}</p>"
-    return f'<div class="equipoise-table"{anchor}>{head}{content}{html_list(notes)}</div>'
-
-
 def show_table(
     name: str,
     caption: str,
@@ -326,22 +331,21 @@ def show_table(
         verdict = f"{equal} of {comparison.cells} published cells agree at the published precision."
         unexplained = [each for each in comparison.differences if not each.reason]
         notes = difference_lines(each for each in comparison.differences if each.reason)
-    header, rows = _rows(table, digits, comparison)
-    content = f'<div style="overflow-x: auto">{html_table("", header, rows)}</div>'
+    grid = _grid(table, digits, comparison)
+    values = {"name": name, "caption": caption, "verdict": verdict, **grid, "notes": notes}
     title = f"{markdown_cell(caption)}. {verdict}".strip()
-    markdown = f"{title}\n\n{markdown_table(header, rows)}"
+    markdown = f"{title}\n\n{markdown_table(grid['header'], grid['rows'])}"
     if notes:
         markdown += f"\n{markdown_list(notes)}"
     if unexplained:
         listed = [
-            (each.row, each.column, each.ours, each.printed, each.difference)
+            [each.row, each.column, each.ours, each.printed, each.difference]
             for each in unexplained
         ]
-        content += html_table(OTHER_STUDY, _DIFFERING, listed)
+        values["unexplained"] = {"title": OTHER_STUDY, "header": _DIFFERING, "rows": listed}
         markdown += f"\n{OTHER_STUDY}\n\n{markdown_table(_DIFFERING, listed)}"
-    page = _boxed(name, caption, verdict, content, notes)
     words = [f"{caption}. {verdict}".strip(), *notes, *difference_lines(unexplained)]
-    return Shown.text("\n".join(words), markdown, page)
+    return Shown.text("\n".join(words), markdown, "table", values)
 
 
 def show_variant(
@@ -351,28 +355,25 @@ def show_variant(
     tables = {variant: ours}
     if default is not None:
         tables["default parameters"] = default
-    page, markdown = "", f"{markdown_cell(caption)}\n"
-    for title, table in tables.items():
-        header, rows = _rows(table, digits)
-        page += html_table(title, header, rows)
-        markdown += f"\n{markdown_cell(title)}\n\n{markdown_table(header, rows)}"
-    style = "display: flex; flex-wrap: wrap; gap: 1em 2em; overflow-x: auto"
-    page = _boxed("", caption, "", f'<div style="{style}">{page}</div>')
-    return Shown.text(f"{caption}, {variant}", markdown, page)
+    grids = {title: _grid(table, digits) for title, table in tables.items()}
+    markdown = f"{markdown_cell(caption)}\n"
+    for title, grid in grids.items():
+        written = markdown_table(grid["header"], grid["rows"])
+        markdown += f"\n{markdown_cell(title)}\n\n{written}"
+    values = {"caption": caption, "tables": grids}
+    return Shown.text(f"{caption}, {variant}", markdown, "variant", values)
 
 
 def show_words(name: str, caption: str, said: Iterable[tuple[str, str]]) -> Shown:
     """Display utterances by speaker, line by line, as plain text."""
-    rows, paragraphs = "", []
-    for speaker, text in said:
-        lines = plain(text).split("\n")
-        content = "<br>".join(map(html.escape, lines))
-        rows += f"<tr><td><b>{html.escape(speaker)}</b></td><td>{content}</td></tr>"
+    by_line = [[speaker, plain(text).split("\n")] for speaker, text in said]
+    paragraphs = []
+    for speaker, lines in by_line:
         for line in filter(str.strip, lines):
             paragraphs.append(f"{markdown_cell(speaker)}: {markdown_cell(line)}")
-    page = _boxed(name, caption, "", f"<table><tbody>{rows}</tbody></table>")
     markdown = f"{markdown_cell(caption)}\n\n" + "\n\n".join(paragraphs) + "\n"
-    return Shown.text(f"{caption}.", markdown, page)
+    values = {"name": name, "caption": caption, "said": by_line}
+    return Shown.text(f"{caption}.", markdown, "words", values)
 
 
 # --- claims, answer, summary ----------------------------------------------------------------------
@@ -404,12 +405,6 @@ _CONTROL_RESULTS = {
     "imprecise": "failed (imprecise)",
     "contradicts": "failed",
 }
-
-
-def verdict_label(verdict: str) -> str:
-    """Write a verdict in its colour, which is readable in a dark theme too."""
-    look = f"background: {_VERDICT_GROUNDS[verdict]}; color: #1a1a1a; padding: 0 .4em"
-    return f'<span class="verdict {css_name(verdict)}" style="{look}">{verdict.capitalize()}</span>'
 
 
 def _quoted(claim: Mapping[str, Any]) -> str:
@@ -528,60 +523,50 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     ``evidence`` are its rows. A claim has no verdict until all reports of the paper are built,
     because Holm's correction needs all of them.
     """
-    statement, verdict = str(claim["statement"]), claim_label(claim)
+    statement = str(claim["statement"])
     header, lines = claim_table(claim["evidence"])
-    details = claim_details(claim)
-    anchor = claim_anchor(claim)
-    listed = "".join(
-        f"<dt>{html.escape(term)}</dt><dd>{html.escape(text)}</dd>" for term, text in details
-    )
-    page = (
-        f'<div class="claim {css_name(verdict)}" id="{html.escape(anchor)}">'
-        f"<p>{verdict_label(verdict)} <b>{html.escape(statement)}</b></p>"
-        f'<div style="overflow-x: auto">{html_table("", header, lines)}</div>'
-        f"<details><summary>Quotation and criterion</summary><dl>{listed}</dl></details></div>"
-    )
-    label = f"{verdict.capitalize()} ({claim['kind']})"
+    label = f"{claim_label(claim).capitalize()} ({claim['kind']})"
     markdown = f"**{label}:** {markdown_cell(statement)}\n\n{markdown_table(header, lines)}"
-    markdown += "".join(f"\n- {term}: {markdown_cell(text)}" for term, text in details)
+    for term, text in claim_details(claim):
+        markdown += f"\n- {term}: {markdown_cell(text)}"
     words = [f"{label}: {statement}"]
     words += [", ".join(filter(None, line)) for line in lines]
     name = f"{claim['paper']}/{claim['claim']}"
-    return Shown.text("\n".join(words), markdown, page, {"equipoise-claim": name})
+    return Shown.text("\n".join(words), markdown, "claim", {"claim": claim}, name)
 
 
-def show_untestable(claims: Sequence[Mapping[str, str]]) -> Shown:
-    """Display claims that cannot be tested here, by reason, with folded statements."""
-    by_reason: dict[str, list[Mapping[str, str]]] = {}
+def untestable(claims: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return claims that cannot be tested here, with their quotations, by reason."""
+    by_reason: dict[str, list[tuple[str, str]]] = {}
     for claim in claims:
-        by_reason.setdefault(claim["reason"], []).append(claim)
-    page, markdown, texts = "", "", []
-    for reason, claims_of_reason in by_reason.items():
-        count = "One claim" if len(claims_of_reason) == 1 else f"{len(claims_of_reason)} claims"
-        title = f"{count}: {reason.rstrip('.')}."
-        page += f"<p>{verdict_label('not testable')} {html.escape(title)}</p>"
+        by_reason.setdefault(claim["reason"], []).append((claim["statement"], _quoted(claim)))
+    reasons = []
+    for reason, quoted in by_reason.items():
+        count = "One claim" if len(quoted) == 1 else f"{len(quoted)} claims"
+        reasons.append((f"{count}: {reason.rstrip('.')}.", quoted))
+    return {"reasons": reasons}
+
+
+def show_untestable(paper: str, claims: Mapping[str, Mapping[str, Any]]) -> Shown:
+    """Display claims of a paper that cannot be tested here, by name, with folded statements."""
+    values = untestable(claims.values())
+    markdown, texts = "", []
+    for title, quoted in values["reasons"]:
         markdown += f"\n\n**Not testable.** {markdown_cell(title)}\n"
         texts.append(f"Not testable. {title}")
-        entries = ""
-        for claim in claims_of_reason:
-            statement, quote = claim["statement"], _quoted(claim)
-            entries += f"<li><b>{html.escape(statement)}</b><br>{html.escape(quote)}</li>"
+        for statement, quote in quoted:
             markdown += f"\n- {markdown_cell(statement)} {markdown_cell(quote)}"
-        page += f"<details><summary>The claims and their quotations</summary><ul>{entries}</ul>"
-        page += "</details>"
-    page = f'<div class="claim not-testable">{page}</div>'
-    return Shown.text("\n".join(texts), markdown.strip(), page)
+    names = [f"{paper}/{name}" for name in claims]
+    return Shown.text("\n".join(texts), markdown.strip(), "untestable", values, names)
 
 
 def show_answer(sentences: Sequence[str]) -> Shown:
     """Display the answer of a notebook; with three or more sentences, as a list after the first."""
     listed = list(sentences[1:]) if len(sentences) > 2 else []
     text = sentences[0] if listed else " ".join(sentences)
-    page = f"<p><b>Answer.</b> {html.escape(text)}</p>{html_list(listed)}"
     markdown = f"**Answer.** {markdown_cell(text)}\n\n{markdown_list(listed)}"
-    return Shown.text(
-        f"Answer. {' '.join(sentences)}", markdown, f'<div class="answer">{page}</div>'
-    )
+    values = {"sentences": list(sentences)}
+    return Shown.text(f"Answer. {' '.join(sentences)}", markdown, "answer", values)
 
 
 def show_summary(rows: Sequence[Sequence[object]]) -> Shown:
@@ -589,7 +574,6 @@ def show_summary(rows: Sequence[Sequence[object]]) -> Shown:
     if not rows:
         return Shown.paragraph("This notebook regenerates no table or figure of a paper.")
     header = ["Artefact", "Status", "Published cells", "Differing", "Claims"]
-    table = html_table("What this notebook regenerates", header, rows)
     words = f"{len(rows)} tables and figures regenerated"
-    page = f'<div class="equipoise-table">{table}</div>'
-    return Shown.text(words, markdown_table(header, rows), page)
+    values = {"title": "What this notebook regenerates", "header": header, "rows": rows}
+    return Shown.text(words, markdown_table(header, rows), "summary", values)

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from equipoise_cli import main
 from equipoise_compendium import build, notebooks, project
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.site import pages
 from equipoise_compendium.terms import REPLICATED
 from small_repository import TABLE, digest, notebook, put, put_report
 
@@ -241,7 +242,7 @@ def test_check_names_every_table_and_figure_with_its_result() -> None:
 
 @pytest.mark.usefixtures("one_process")
 def test_a_verdict_follows_from_the_evidence(root: Path) -> None:
-    """The build writes it into claims.csv and into the notebook; another estimate changes both."""
+    """It is in claims.csv and on the pages; the executed notebook has the evidence alone."""
     claim = """\
 from equipoise_compendium.claims import Evidence
 lead = Evidence(1.0, reason="nothing is sampled")
@@ -251,21 +252,24 @@ report.claim("gfrc2/any-stop-model", {"R112 annotations": lead})
     outcomes()
     reports = root / "reports"
     assert pd.read_csv(reports / "claims.csv")["verdict"].tolist() == ["supported"]
-    executed = (reports / "example" / "example.ipynb").read_text()
-    assert "**Supported (additional analysis):**" in executed
+    executed = (reports / "example" / "example.ipynb").read_bytes()
+    assert b"**Evidence (additional analysis):**" in executed
     assert build.check() == []
+    pages.refresh()
+    box = (
+        '<details class="claim {} additional-analysis recomputed" id="claim-gfrc2-any-stop-model">'
+    )
+    for name in ("claims.html", "example.html"):
+        assert box.format("supported") in (reports / "site" / name).read_text()
     path = reports / "example" / "manifest.json"
     path.write_text(path.read_text().replace('"estimate": 1.0', '"estimate": -1.0'))
-    assert {
-        "reports/claims.csv is outdated: run equipoise build",
-        "reports/example/example.ipynb is outdated: run equipoise build",
-    } <= set(build.check())
-    build.write_summaries(reports)
+    assert "reports/claims.csv is outdated: run equipoise build" in build.check()
+    build.write_summaries()
     assert pd.read_csv(reports / "claims.csv")["verdict"].tolist() == ["contradicted"]
-    assert (
-        "**Contradicted (additional analysis):**"
-        in (reports / "example" / "example.ipynb").read_text()
-    )
+    pages.refresh({"example"})
+    for name in ("claims.html", "example.html"):
+        assert box.format("contradicted") in (reports / "site" / name).read_text()
+    assert (reports / "example" / "example.ipynb").read_bytes() == executed
 
 
 @pytest.mark.usefixtures("one_process")
@@ -362,7 +366,7 @@ def test_the_next_build_sweeps_and_restores_after_a_kill_at_each_rename(
     shutil.copytree(report, root / "made")
     (report / "marker").write_text("old")
     (root / "made" / "marker").write_text("new")
-    build.write_summaries(root / "reports")
+    build.write_summaries()
     command = [sys.executable, "-c", KILLED, str(rename)]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ended.returncode == 9, ended.stderr

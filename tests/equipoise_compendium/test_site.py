@@ -67,13 +67,13 @@ def test_the_committed_site_is_that_of_the_reports() -> None:
 def test_a_new_notebook_changes_its_own_page_and_the_lists(root: Path) -> None:
     """A new paper changes the menu, and so every page."""
     put_report(root, "example")
-    build.write_summaries(root / "reports")
+    build.write_summaries()
     site.refresh()
     page = root / "reports" / "site" / "example.html"
     page.write_text(page.read_text().replace("An example", "Not rendered again"))
     before = digest(root / "reports" / "site")
     put_report(root, "another", title="Another")
-    build.write_summaries(root / "reports")
+    build.write_summaries()
     site.refresh({"another"})
     after = digest(root / "reports" / "site")
     changed = {name for name in after if after[name] != before.get(name)}
@@ -82,7 +82,7 @@ def test_a_new_notebook_changes_its_own_page_and_the_lists(root: Path) -> None:
 
     with (root / "data" / "published" / "artefacts.csv").open("a") as file:
         file.write("\nnewest,table-1,table,A table,page 1,not yet regenerated\n")
-    build.write_summaries(root / "reports")
+    build.write_summaries()
     site.refresh({"another"})
     assert 'href="notebooks.html#newest"' in page.read_text()
     assert site.check() == []
@@ -108,7 +108,7 @@ def test_every_artefact_claim_and_measure_has_its_place() -> None:
 
 
 def test_scripts_are_short_and_the_only_ones_that_may_run() -> None:
-    scripts = [site.TEMPLATES / "site.js", explore_page.SCRIPT]
+    scripts = [shown.TEMPLATES / "site.js", explore_page.SCRIPT]
     digests = {script(path)[0]: script(path)[1] for path in scripts}
     for name in NAMES:
         text = (SITE / f"{name}.html").read_text(encoding="utf-8")
@@ -256,7 +256,6 @@ def hostile_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table = report.table("said", pd.DataFrame({"text": [HOSTILE]}), caption=HOSTILE)
     report.finish()
     bundles = [
-        {"text/plain": "", **table.formats},
         {"text/html": HOSTILE},
         {"text/markdown": HOSTILE},
         {"text/plain": HOSTILE},
@@ -265,12 +264,17 @@ def hostile_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     outputs = [nbformat.v4.new_output("display_data", bundle) for bundle in bundles]
     outputs.append(nbformat.v4.new_output("stream", text=HOSTILE))
+    for shown_output in (table, report.say(HOSTILE), shown.show_answer([HOSTILE])):
+        data, metadata = shown_output._repr_mimebundle_()
+        outputs.append(nbformat.v4.new_output("display_data", data, metadata=metadata))
+    unknown = {"equipoise": {"__class__": {}}}
+    outputs.append(nbformat.v4.new_output("display_data", {"text/html": HOSTILE}, metadata=unknown))
     title = nbformat.v4.new_markdown_cell("# A hostile transcript\n\nand a formula, $L + 1$")
     code = nbformat.v4.new_code_cell("1", outputs=outputs)
     book = nbformat.v4.new_notebook(cells=[title, code])
     for folder in ("notebooks", "reports/evil"):
         nbformat.write(book, root / folder / "evil.ipynb")
-    build.write_summaries(root / "reports")
+    build.write_summaries()
     site.refresh()
     assert site.check() == []
     (root / "reports" / "site" / "cite.html").write_text("altered")
@@ -283,7 +287,7 @@ def test_a_hostile_transcript_is_no_markup(hostile_page: Path) -> None:
     tags = {tag for tag, _ in page.tags}
     assert not tags & {"iframe", "svg", "object", "embed"}
     scripts = re.findall(r"<script>(.*?)</script>", hostile_page.read_text(), re.DOTALL)
-    assert scripts == [script(site.TEMPLATES / "site.js")[0]]
+    assert scripts == [script(shown.TEMPLATES / "site.js")[0]]
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert not any(name.startswith("on") for _, values in page.tags for name in values)
     assert not any("192.0.2.1" in address for address in page.addresses)

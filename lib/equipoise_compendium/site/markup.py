@@ -1,7 +1,8 @@
 """Markup of the pages: prose, formulas as MathML, and the cells of an executed notebook.
 
-All markup that comes from a notebook passes one list of allowed tags and attributes. MathML comes
-from formulas only, through a list of its own.
+What `shown` displays is written again by its templates, which escape it. All other markup that
+comes from a notebook passes one list of allowed tags and attributes. MathML comes from formulas
+only, through a list of its own.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import html
 import itertools
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +25,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, String
 
 from equipoise_compendium.settings import settings
-from equipoise_compendium.shown import CAPTION
+from equipoise_compendium.shown import macros, made_by, untestable
 from equipoise_compendium.words import plain
 
 
@@ -170,23 +172,13 @@ def framed(page: str) -> str:
 # --- notebooks ------------------------------------------------------------------------------------
 
 
-def image(source: str, file: Path, alt: str) -> Markup:
-    """Write the image of an SVG file, with its size in pixels."""
-    size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', file.read_text(encoding="utf-8"))
-    # A point is 1/72 of an inch, a pixel of a page 1/96.
-    width, height = (float(size[1]) * 4 / 3, float(size[2]) * 4 / 3) if size else (0, 0)
-    return Markup('<img src="{}" alt="{}" width="{:.0f}" height="{:.0f}">').format(
-        source, alt, width, height
-    )
-
-
-def _links(report: Path, **labels: str) -> str:
-    """Write links to the files of a table or figure."""
+def _links(report: Path, **names: str) -> list[tuple[str, str]]:
+    """Return labels and addresses of the files of a table or figure that exist."""
     links = []
-    for label, name in labels.items():
+    for label, name in names.items():
         if (report / name).is_file():
-            links.append(f'<a href="../{quote(report.name)}/{name}" download>{label}</a>')
-    return f'<span class="downloads">{" · ".join(links)}</span>'
+            links.append((label, f"../{quote(report.name)}/{name}"))
+    return links
 
 
 @dataclass(frozen=True)
@@ -203,11 +195,9 @@ class Figure:
     words: str
 
     @classmethod
-    def of(cls, report: Path, output: Any) -> Figure | None:
-        """Read the figure that an output shows; None for other outputs."""
-        if "image/png" not in output.get("data", {}) or "equipoise" not in output.metadata:
-            return None
-        slug = output.metadata["equipoise"]["figure"]
+    def of(cls, report: Path, output: Any) -> Figure:
+        """Read the figure that an output shows."""
+        slug = made_by(output)[1]
         # Where a table and a figure have one name, the table keeps it.
         is_table = (report / "tables" / f"{slug}.csv").is_file()
         anchor = f"{slug}-figure" if is_table else slug
@@ -226,59 +216,73 @@ class Figure:
 
 def figures(report: Path, cells: Sequence[Any]) -> list[Figure]:
     """List the figures of a report from the cells of its notebook, in their order on its page."""
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    return [figure for output in outputs if (figure := Figure.of(report, output))]
+    shown = [output for output in _outputs(cells) if made_by(output)[0] == "figure"]
+    return [Figure.of(report, output) for output in shown]
 
 
-def _figure(report: Path, figure: Figure, more: str) -> Markup:
-    """Write a figure, its caption and links to its files; ``more`` is another link."""
+def tables(cells: Sequence[Any]) -> dict[str, Any]:
+    """Return what the cells of a notebook show as tables or words, by its anchor."""
+    made = [made_by(output) for output in _outputs(cells)]
+    return {values["name"]: values for macro, values in made if macro in ("table", "words")}
+
+
+def _outputs(cells: Sequence[Any]) -> Iterator[Any]:
+    for cell in cells:
+        yield from cell.get("outputs", [])
+
+
+def _figure(report: Path, figure: Figure, moves: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of the macro of a figure, with its size in pixels."""
     anchor, slug = figure.address.partition("#")[2], Path(figure.file).stem
-    drawn = image(figure.file, report / "figures" / f"{slug}.svg", figure.alt)
-    files = {"SVG": f"figures/{slug}.svg", "Values": f"figures/{slug}.csv"}
-    links = Markup(_links(report, **files))  # noqa: S704
-    moves = Markup('<a href="{}">Change the numbers</a>').format(more) if more else ""
-    caption = Markup("<figcaption>{} {} {}</figcaption>").format(figure.caption, links, moves)
-    scroll = Markup('<div class="scroll" role="group" tabindex="0" aria-label="Figure">{}</div>')
-    return Markup('<figure id="{}">{}{}</figure>').format(anchor, scroll.format(drawn), caption)
+    drawing = (report / "figures" / f"{slug}.svg").read_text(encoding="utf-8")
+    size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', drawing)
+    # A point is 1/72 of an inch, a pixel of a page 1/96.
+    width, height = [round(float(points) * 4 / 3) for points in size.groups()] if size else (0, 0)
+    return {
+        "anchor": anchor,
+        "source": figure.file,
+        "alt": figure.alt,
+        "width": width,
+        "height": height,
+        "caption": figure.caption,
+        "links": _links(report, SVG=f"figures/{slug}.svg", Values=f"figures/{slug}.csv"),
+        "moves": moves.get(figure.address, ""),
+    }
 
 
-def _boxes(report: Path, page: str) -> str:
-    """Add links to the files of each table, and anchors to its cells that differ."""
-    slug, n_marks = "", 0
+def _output(
+    report: Path, output: Any, moves: Mapping[str, str], judged: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """Write an output of a cell by its macro, with links; a claim, with its verdict."""
+    macro, values = made_by(output)
+    match macro:
+        case "caption":
+            return ""  # a figure of a page has its caption within
+        case "figure":
+            page = _figure(report, Figure.of(report, output), moves)
+        case "claim":
+            page = {"claim": judged[values]}
+        case "untestable":
+            page = untestable(judged[name] for name in values)
+        case "table" | "words":
+            slug = values["name"]
+            links = _links(report, CSV=f"tables/{slug}.csv", Markdown=f"tables/{slug}.md")
+            page = {**values, "links": links}
+        case "answer" | "paragraph" | "summary":
+            page = values
+        case _:
+            return _other_output(output)
+    return str(getattr(macros(in_notebook=False), macro)(**page))
 
-    def with_anchor(match: re.Match[str]) -> str:
-        nonlocal slug, n_marks
-        if match[0] == "<mark>":
-            n_marks += 1
-            return f'<mark id="{slug}-cell-{n_marks}">' if slug else match[0]
-        slug, n_marks = match[1], 0
-        files = {"CSV": f"tables/{slug}.csv", "Markdown": f"tables/{slug}.md"}
-        head = match[0].removesuffix("</p>")
-        return f"{head} {_links(report, **files)}</p>"
 
-    # The box of a table begins with its caption.
-    box = r'<div class="equipoise-table" id="([^"]+)"><p>.*?</p>|<mark>'
-    return re.sub(box, with_anchor, page, flags=re.DOTALL)
-
-
-def _output(report: Path, output: Any, moves: Mapping[str, str]) -> str:
-    """Write an output of a cell in the one form that a page shows."""
+def _other_output(output: Any) -> str:
+    """Write an output that `shown` has not made in the one form that a page shows."""
     if output.output_type == "stream":
         return f"<pre>{html.escape(plain(output.text))}</pre>"
     if output.output_type == "error":
         return f"<pre>{html.escape(plain(output.evalue))}</pre>"
-    if output.metadata == CAPTION:
-        return ""  # a figure of a page has its caption within
-    figure = Figure.of(report, output)
-    if figure is not None:
-        return _figure(report, figure, moves.get(figure.address, ""))
     if "text/html" in output.data:
-        # What a notebook folds is open here; a claim is one line, which opens.
-        page = re.sub("^<details>", "<details open>", clean(output.data["text/html"]))
-        claim = r'<div (class="claim [\w-]+"(?: id="[^"]*")?)><p>(.*?)</p>(.*?</details>)</div>'
-        folded = r"<details \1><summary>\2</summary>\3</details>"
-        page = re.sub(claim, folded, page, flags=re.DOTALL)
-        return framed(_boxes(report, page))
+        return framed(clean(output.data["text/html"]))
     if "text/markdown" in output.data:
         return prose(output.data["text/markdown"])
     if "image/png" in output.data:
@@ -302,21 +306,31 @@ def _code(source: str) -> str:
 
 @dataclass
 class Section:
-    """A section of an article: its anchor, and the markup of its heading and of its content."""
+    """A section of an article: its anchor, and the markup of its heading and of its content.
+
+    ``counts``: its tables, figures and claims.
+    """
 
     anchor: str
     title: str
     content: str
+    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def summary(self) -> str:
         """What it contains, such as "2 tables, 1 figure"."""
-        counts = {
-            "table": self.content.count('<div class="equipoise-table" id='),
-            "figure": self.content.count("<figure"),
-            "claim": self.content.count('<details class="claim '),
-        }
+        counts = {name: self.counts[name] for name in ("table", "figure", "claim")}
         return ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name, n in counts.items() if n)
+
+
+_COUNTED = {
+    "table": "table",
+    "words": "table",
+    "figure": "figure",
+    "claim": "claim",
+    "untestable": "claim",
+}
+"""By the macro of an output, the word for it in the summary of a section."""
 
 
 @dataclass(frozen=True)
@@ -330,47 +344,41 @@ class Article:
     rest: str
     sections: list[Section]
 
-    def table(self, slug: str) -> str:
-        """Return a table by the name of its file, without its links and anchors; or empty."""
-        page = "".join([self.rest, *(section.content for section in self.sections)])
-        box = rf'<div class="equipoise-table" id="{re.escape(slug)}">.*?<table>(.*?)</table>'
-        match = re.search(box, page, re.DOTALL)
-        return re.sub(r' id="[^"]*"', "", match[1]) if match else ""
 
-
-def article(report: Path, cells: Sequence[Any], moves: Mapping[str, str]) -> Article:
+def article(
+    report: Path,
+    cells: Sequence[Any],
+    moves: Mapping[str, str],
+    judged: Mapping[str, Mapping[str, Any]],
+) -> Article:
     """Write the cells of the executed notebook of a report as HTML.
 
     ``moves``: by the address of a figure, the page on which a reader changes its numbers.
+    ``judged``: the claims by name.
     """
-    pieces = [_cell(report, cell, moves) for cell in cells]
     # The question, its answer and the figure that shows it come before how they were made.
-    n_opening = 2 if pieces[1:] and '<div class="answer">' in pieces[1] else 1
-    sections = [Section("", "", "")]
-    for piece in pieces[n_opening:]:
-        before, *parts = _HEADING.split(piece)
+    answers = [made_by(output)[0] == "answer" for output in _outputs(cells[1:2])]
+    n_opening = 2 if any(answers) else 1
+    opening, sections = "", [Section("", "", "")]
+    for index, cell in enumerate(cells):
+        if cell.cell_type == "markdown":
+            written = str(prose(cell.source))
+            before, *parts = _HEADING.split(written)
+        else:
+            kind = "parameters" if "parameters" in cell.metadata.get("tags", []) else "code"
+            outputs = "".join(_output(report, output, moves, judged) for output in cell.outputs)
+            written = f'<div class="{kind}">{_code(cell.source)}</div>'
+            written += f'<div class="work">{outputs}</div>'
+            before, parts = written, []
+        if index < n_opening:
+            opening += written
+            continue
         sections[-1].content += before
         for anchor, title, content in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
             sections.append(Section(html.unescape(anchor), title, content))
-    return Article("".join(pieces[:n_opening]), sections[0].content, sections[1:])
-
-
-def _cell(report: Path, cell: Any, moves: Mapping[str, str]) -> str:
-    """Write a cell as HTML; headings of sections are at the top, not within an element."""
-    if cell.cell_type == "markdown":
-        return prose(cell.source)
-    kind = "parameters" if "parameters" in cell.metadata.get("tags", []) else "code"
-    outputs = "".join(_output(report, output, moves) for output in cell.outputs)
-    return f'<div class="{kind}">{_code(cell.source)}</div><div class="work">{outputs}</div>'
-
-
-def tables(page: str) -> list[tuple[str, str]]:
-    """Return anchor and caption, as text, of every table of a notebook's page."""
-    box = r'<div class="equipoise-table" id="([^"]+)"><p><b>(.*?)</b>'
-    return [
-        (anchor, html.unescape(re.sub(r"<[^>]+>", "", caption)))
-        for anchor, caption in re.findall(box, page, re.DOTALL)
-    ]
+        for output in cell.get("outputs", []):
+            sections[-1].counts[_COUNTED.get(made_by(output)[0], "")] += 1
+    return Article(opening, sections[0].content, sections[1:])
 
 
 def headings(page: str) -> list[tuple[str, str]]:

@@ -17,11 +17,12 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from equipoise_compendium import build, claims, project, shown, terms
+from equipoise_compendium import build, claims, project, terms
 from equipoise_compendium.ledger import tally, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
 from equipoise_compendium.settings import bibliography, settings
+from equipoise_compendium.shown import TEMPLATES, environment
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
 from equipoise_compendium.site.markup import (
@@ -33,9 +34,7 @@ from equipoise_compendium.site.markup import (
     prose,
     tables,
 )
-from equipoise_compendium.words import plain
 
-TEMPLATES = Path(__file__).parent / "templates"
 LETTERS = {
     "reproduced": "=",
     "reproduced, differences explained": "≈",
@@ -124,22 +123,17 @@ def work(key: str) -> str:
 
 
 def _environment() -> jinja2.Environment:
-    folders = [TEMPLATES, *(Path(str(module.__file__)).parent for module in modules())]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folders), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    # Control characters in text of data and models are escaped; markup was clean before.
-    environment.finalize = lambda value: plain(value) if type(value) is str else value
-    environment.filters |= {
+    folders = [Path(str(module.__file__)).parent for module in modules()]
+    made = environment(*folders, in_notebook=False)
+    made.filters |= {
         "document": lambda text: Markup(framed(prose(text))),  # noqa: S704 - prose() cleans
         "formula": formula,
         "headings": headings,
         "symbol": lambda tex: formula(tex, block=False),
-        "css": terms.css_name,
         "work": work,
         "written": repr,
     }
-    return environment
+    return made
 
 
 @dataclass(frozen=True)
@@ -182,8 +176,15 @@ class _Site:
             "verdicts": verdicts,
         }
 
-    def add(self, template: str, name: str, title: str, **values: Any) -> None:
-        """Make one page from a template, unless it is kept."""
+    def add(
+        self,
+        template: str,
+        name: str,
+        title: str,
+        shown: Mapping[str, Mapping[str, Any]] | None = None,
+        **values: Any,
+    ) -> None:
+        """Make one page from a template, unless it is kept; ``shown``: its tables by anchor."""
         text = self.kept.get(name, "")
         if not text:
             page = self._environment.get_template(f"{template}.html")
@@ -191,7 +192,9 @@ class _Site:
             text = "".join(f"{line.rstrip()}\n" for line in lines)
             self.files[f"{name}.html"] = text.encode()
         self.parts.append(Part(f"{name}.html", title, ""))
-        for anchor, part in [*headings(text), *tables(text)]:
+        parts = headings(text)
+        parts += [(anchor, f"{table['caption']}.") for anchor, table in (shown or {}).items()]
+        for anchor, part in parts:
             self.parts.append(Part(f"{name}.html#{anchor}", part, title))
 
 
@@ -259,11 +262,14 @@ def _add_notebooks(
     judged: Sequence[Mapping[str, Any]],
 ) -> None:
     order = list(terms.VERDICTS)
+    by_name = {f"{claim['paper']}/{claim['claim']}": claim for claim in judged}
     for name, notebook in notebooks.items():
+        cells = notebook.content.cells
+        shown = tables(cells)
         if name in site.kept:
-            site.add("notebook", name, notebook.title)
+            site.add("notebook", name, notebook.title, shown)
             continue
-        content = article(project.root() / "reports" / name, notebook.content.cells, moves)
+        content = article(project.root() / "reports" / name, cells, moves, by_name)
         artefacts = ledger[ledger["notebook"] == name]
         regenerated = {*artefacts["paper"], *(artefacts["paper"] + "-ch" + artefacts["chapter"])}
         of_notebook = [claim for claim in judged if claim["notebook"] == name]
@@ -271,9 +277,10 @@ def _add_notebooks(
             "notebook",
             name,
             notebook.title,
+            shown,
             notebook=notebook,
             article=content,
-            systems=content.table(settings().systems.get(name, "")),
+            systems=shown.get(settings().systems.get(name, "")),
             artefacts=artefacts.to_dict("records"),
             references=[entry for key, entry in works.items() if key in regenerated],
             claims=sorted(of_notebook, key=lambda claim: order.index(claim["verdict"])),
@@ -337,11 +344,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         "Claims",
         claims=judged,
         collections=_collections(judged),
-        names_in=claims.names_in,
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
-        label=shown.claim_label,
-        table=shown.claim_table,
-        details=shown.claim_details,
         tally=tally(counted),
         verdict_names=terms.VERDICTS,
         kinds=terms.KINDS,
