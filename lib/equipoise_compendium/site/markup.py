@@ -185,7 +185,8 @@ def _links(report: Path, **names: str) -> list[tuple[str, str]]:
 class Figure:
     """A figure of a report: its address on the site, its file, its caption, and what it shows.
 
-    ``words``: those in the drawing, by which a reader finds it.
+    ``words``: those in the drawing, by which a reader finds it. ``size``: width and height, in
+    pixels.
     """
 
     address: str
@@ -193,6 +194,7 @@ class Figure:
     caption: str
     alt: str
     words: str
+    size: list[int]
 
     @classmethod
     def of(cls, report: Path, output: Any) -> Figure:
@@ -205,12 +207,15 @@ class Figure:
         drawing = (report / "figures" / f"{slug}.svg").read_text(encoding="utf-8")
         labels = html.unescape(" ".join(re.findall(r"<text[^>]*>([^<]*)</text>", drawing)))
         words = " ".join(dict.fromkeys(re.findall(r"[^\W\d]{3,}", labels)))
+        points = re.findall(r'width="([\d.]+)pt" height="([\d.]+)pt"', drawing)
         return cls(
             f"{report.name}.html#{anchor}",
             f"../{quote(report.name)}/figures/{slug}.svg",
             output.data["text/plain"],
             alt,
             words,
+            # A point is 1/72 of an inch, a pixel of a page 1/96.
+            [round(float(length) * 4 / 3) for length in points[0]],
         )
 
 
@@ -231,25 +236,6 @@ def _outputs(cells: Sequence[Any]) -> Iterator[Any]:
         yield from cell.get("outputs", [])
 
 
-def _figure(report: Path, figure: Figure, moves: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of the macro of a figure, with its size in pixels."""
-    anchor, slug = figure.address.partition("#")[2], Path(figure.file).stem
-    drawing = (report / "figures" / f"{slug}.svg").read_text(encoding="utf-8")
-    size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', drawing)
-    # A point is 1/72 of an inch, a pixel of a page 1/96.
-    width, height = [round(float(points) * 4 / 3) for points in size.groups()] if size else (0, 0)
-    return {
-        "anchor": anchor,
-        "source": figure.file,
-        "alt": figure.alt,
-        "width": width,
-        "height": height,
-        "caption": figure.caption,
-        "links": _links(report, SVG=f"figures/{slug}.svg", Values=f"figures/{slug}.csv"),
-        "moves": moves.get(figure.address, ""),
-    }
-
-
 def _output(
     report: Path, output: Any, moves: Mapping[str, str], judged: Mapping[str, Mapping[str, Any]]
 ) -> str:
@@ -259,7 +245,9 @@ def _output(
         case "caption":
             return ""  # a figure of a page has its caption within
         case "figure":
-            page = _figure(report, Figure.of(report, output), moves)
+            figure = Figure.of(report, output)
+            links = _links(report, SVG=f"figures/{values}.svg", Values=f"figures/{values}.csv")
+            page = {"figure": figure, "links": links, "moves": moves.get(figure.address, "")}
         case "claim":
             page = {"claim": judged[values]}
         case "untestable":
@@ -308,29 +296,23 @@ def _code(source: str) -> str:
 class Section:
     """A section of an article: its anchor, and the markup of its heading and of its content.
 
-    ``counts``: its tables, figures and claims.
+    ``made``: how many outputs each macro of `shown` made.
     """
 
     anchor: str
     title: str
     content: str
-    counts: Counter[str] = field(default_factory=Counter)
+    made: Counter[str] = field(default_factory=Counter)
 
     @property
     def summary(self) -> str:
         """What it contains, such as "2 tables, 1 figure"."""
-        counts = {name: self.counts[name] for name in ("table", "figure", "claim")}
+        counts = {
+            "table": self.made["table"] + self.made["words"],
+            "figure": self.made["figure"],
+            "claim": self.made["claim"] + self.made["untestable"],
+        }
         return ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name, n in counts.items() if n)
-
-
-_COUNTED = {
-    "table": "table",
-    "words": "table",
-    "figure": "figure",
-    "claim": "claim",
-    "untestable": "claim",
-}
-"""By the macro of an output, the word for it in the summary of a section."""
 
 
 @dataclass(frozen=True)
@@ -376,8 +358,7 @@ def article(
         sections[-1].content += before
         for anchor, title, content in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
             sections.append(Section(html.unescape(anchor), title, content))
-        for output in cell.get("outputs", []):
-            sections[-1].counts[_COUNTED.get(made_by(output)[0], "")] += 1
+        sections[-1].made.update(made_by(output)[0] for output in cell.get("outputs", []))
     return Article(opening, sections[0].content, sections[1:])
 
 

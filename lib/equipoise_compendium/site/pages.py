@@ -176,15 +176,8 @@ class _Site:
             "verdicts": verdicts,
         }
 
-    def add(
-        self,
-        template: str,
-        name: str,
-        title: str,
-        shown: Mapping[str, Mapping[str, Any]] | None = None,
-        **values: Any,
-    ) -> None:
-        """Make one page from a template, unless it is kept; ``shown``: its tables by anchor."""
+    def add(self, template: str, name: str, title: str, **values: Any) -> None:
+        """Make one page from a template, unless it is kept."""
         text = self.kept.get(name, "")
         if not text:
             page = self._environment.get_template(f"{template}.html")
@@ -192,9 +185,7 @@ class _Site:
             text = "".join(f"{line.rstrip()}\n" for line in lines)
             self.files[f"{name}.html"] = text.encode()
         self.parts.append(Part(f"{name}.html", title, ""))
-        parts = headings(text)
-        parts += [(anchor, f"{table['caption']}.") for anchor, table in (shown or {}).items()]
-        for anchor, part in parts:
+        for anchor, part in headings(text):
             self.parts.append(Part(f"{name}.html#{anchor}", part, title))
 
 
@@ -264,27 +255,24 @@ def _add_notebooks(
     order = list(terms.VERDICTS)
     by_name = {f"{claim['paper']}/{claim['claim']}": claim for claim in judged}
     for name, notebook in notebooks.items():
-        cells = notebook.content.cells
+        cells, values = notebook.content.cells, dict[str, Any]()
         shown = tables(cells)
-        if name in site.kept:
-            site.add("notebook", name, notebook.title, shown)
-            continue
-        content = article(project.root() / "reports" / name, cells, moves, by_name)
-        artefacts = ledger[ledger["notebook"] == name]
-        regenerated = {*artefacts["paper"], *(artefacts["paper"] + "-ch" + artefacts["chapter"])}
-        of_notebook = [claim for claim in judged if claim["notebook"] == name]
-        site.add(
-            "notebook",
-            name,
-            notebook.title,
-            shown,
-            notebook=notebook,
-            article=content,
-            systems=shown.get(settings().systems.get(name, "")),
-            artefacts=artefacts.to_dict("records"),
-            references=[entry for key, entry in works.items() if key in regenerated],
-            claims=sorted(of_notebook, key=lambda claim: order.index(claim["verdict"])),
-        )
+        if name not in site.kept:
+            artefacts = ledger[ledger["notebook"] == name]
+            chapters = {*artefacts["paper"], *(artefacts["paper"] + "-ch" + artefacts["chapter"])}
+            of_notebook = [claim for claim in judged if claim["notebook"] == name]
+            values = {
+                "notebook": notebook,
+                "article": article(project.root() / "reports" / name, cells, moves, by_name),
+                "systems": shown.get(settings().systems.get(name, "")),
+                "artefacts": artefacts.to_dict("records"),
+                "references": [entry for key, entry in works.items() if key in chapters],
+                "claims": sorted(of_notebook, key=lambda claim: order.index(claim["verdict"])),
+            }
+        site.add("notebook", name, notebook.title, **values)
+        for anchor, table in shown.items():
+            part = Part(f"{name}.html#{anchor}", f"{table['caption']}.", notebook.title)
+            site.parts.append(part)
 
 
 def _kept(names: Collection[str]) -> dict[str, str]:
