@@ -263,20 +263,20 @@ def write_summaries(folder: Path) -> set[str]:
     """
     import pandas as pd
 
-    from equipoise_compendium import claims, findings, ledger
+    from equipoise_compendium import findings, ledger, verdicts
     from equipoise_compendium.printed import read_text_table
     from equipoise_compendium.writing import write_csv
 
     reports, read = project.root() / "reports", manifests()
-    judged = claims.table_of(read)
+    judged = verdicts.table_of(read)
     table = ledger.table_of(read, judged)
     write_csv(table, folder / "ledger.csv")
     old = read_text_table(folder / "claims.csv") if (folder / "claims.csv").is_file() else None
     write_csv(judged, folder / "claims.csv")
     new = read_text_table(folder / "claims.csv")
-    write_csv(claims.counts(judged), folder / "verdicts.csv")
+    write_csv(verdicts.counts(judged), folder / "verdicts.csv")
     (folder / "ledger.md").write_text(ledger.markdown(table, judged), encoding="utf-8")
-    shown = {f"{each['paper']}/{each['claim']}": each for each in claims.as_claims(judged)}
+    shown = {f"{each['paper']}/{each['claim']}": each for each in verdicts.as_claims(judged)}
     for manifest in read:
         name = manifest["notebook"]
         (folder / name).mkdir(exist_ok=True)

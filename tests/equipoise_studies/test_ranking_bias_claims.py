@@ -17,8 +17,8 @@ from scipy import stats
 from equipoise.measures.rank_overlap import crbo
 from equipoise.measures.ranking_bias import score_ranking_bias
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence, stated
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Evidence, stated
 from equipoise_studies.ranking_bias import claims
 from equipoise_studies.ranking_bias.data import (
     Study,

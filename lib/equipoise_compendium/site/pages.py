@@ -17,7 +17,7 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from equipoise_compendium import build, claims, project, shown, terms
+from equipoise_compendium import build, project, protocol, shown, terms
 from equipoise_compendium.ledger import tally, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
@@ -33,6 +33,7 @@ from equipoise_compendium.site.markup import (
     prose,
     tables,
 )
+from equipoise_compendium.verdicts import read as read_claims
 from equipoise_compendium.words import plain
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -222,7 +223,7 @@ def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str
     """Return the collections that judge claims, by paper."""
     by_paper = {}
     for paper in sorted({claim["paper"] for claim in judged}):
-        by_paper[paper] = claims.collections(paper).reset_index().to_dict("records")
+        by_paper[paper] = protocol.collections(paper).reset_index().to_dict("records")
     return by_paper
 
 
@@ -298,7 +299,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     """
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
     reports = project.root() / "reports"
-    judged, manifests = claims.read(), build.manifests()
+    judged, manifests = read_claims(), build.manifests()
     counted = read_text_table(reports / "verdicts.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
     moves = {figure: place for page in added for figure, place in page.moves.items()}
@@ -337,7 +338,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         "Claims",
         claims=judged,
         collections=_collections(judged),
-        names_in=claims.names_in,
+        names_in=protocol.names_in,
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
         label=shown.claim_label,
         table=shown.claim_table,

@@ -20,8 +20,8 @@ from equipoise.arrays import Floats, Integers, ratio
 from equipoise.measures.attribution import score_answers
 from equipoise.statistics import resampled
 from equipoise.statistics.intervals import bootstrap_intervals
-from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.attribution.data import EXPERIMENTS, Study, in_experiment
 from equipoise_studies.attribution.published import (
     DIFFERENCES,

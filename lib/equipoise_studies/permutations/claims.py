@@ -13,7 +13,8 @@ from equipoise.arrays import Floats, Integers
 from equipoise.permutations.scores import ORIGINAL
 from equipoise.permutations.variance import honest_difference, tier_numbers
 from equipoise.statistics import resampled
-from equipoise_compendium.claims import Evidence, minus_chance
+from equipoise_compendium.evidence import minus_chance
+from equipoise_compendium.protocol import Evidence
 
 _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999

@@ -9,7 +9,7 @@ import pandas as pd
 
 from equipoise.arrays import Integers
 from equipoise.statistics import resampled
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.pilot.protocol import outcome_pairs
 
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from equipoise.arrays import Floats, Integers
 from equipoise.statistics import percentile_interval, resampled
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.query_by_example.systems import ALPHAS, Candidates, folds_of, gains
 from equipoise_studies.query_by_example.tables import published_numbers
 

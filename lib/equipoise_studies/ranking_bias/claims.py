@@ -13,8 +13,9 @@ import pandas as pd
 from equipoise.arrays import Floats, Integers
 from equipoise.statistics import compare_pairs, percentile_interval
 from equipoise.statistics.intervals import resampled_ratios
-from equipoise_compendium.claims import Evidence, minus_chance
+from equipoise_compendium.evidence import minus_chance
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.ranking_bias.data import Study
 
 RESAMPLES = 1999

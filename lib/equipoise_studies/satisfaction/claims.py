@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.satisfaction.data import label_of
 from equipoise_studies.satisfaction.scoring import SCORES, binary_scores
 
