@@ -70,18 +70,31 @@ def minus_chance(
     if values.ndim != 1 or len(values) < 40:
         raise ValueError(f"an interval of 95% needs 40 draws, got {values.size}")
     expected = float(values.mean())
-    reported = None if published is None else published - expected
-    return from_samples(observed - expected, observed - values, n, reported)
+    lowest, highest = np.quantile(values, [0.025, 0.975])
+    estimate = observed - expected
+    return Evidence(
+        estimate,
+        min(observed - float(highest), estimate),
+        max(observed - float(lowest), estimate),
+        n,
+        None if published is None else published - expected,
+    )
 
 
 def not_sampled(
-    table: pd.Series | pd.DataFrame, reason: str = "nothing is sampled"
+    table: pd.Series | pd.DataFrame,
+    reason: str = "nothing is sampled",
+    published: pd.Series | None = None,
 ) -> dict[str, Evidence]:
-    """Return each cell of a table as evidence without an interval, named by row and column."""
+    """Return each cell of a table as evidence without an interval, named by row and column.
+
+    ``published``: the values of the paper, by the same keys.
+    """
+    known = {} if published is None else published.to_dict()
     if isinstance(table, pd.DataFrame):
         table = table.stack(future_stack=True)  # noqa: PD013 - row by row
     parts = {}
     for key, value in table.items():
         name = ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
-        parts[name] = Evidence(float(value), reason=reason)
+        parts[name] = Evidence(float(value), published=known.get(key), reason=reason)
     return parts

@@ -17,7 +17,7 @@ from scipy import stats
 
 from equipoise.statistics import resampled
 from equipoise_compendium import ledger, project, protocol, verdicts
-from equipoise_compendium.evidence import minus_chance
+from equipoise_compendium.evidence import bootstrapped_mean, minus_chance, not_sampled
 from equipoise_compendium.protocol import Criterion, Evidence
 from equipoise_compendium.shown import claim_label, claim_table
 from equipoise_compendium.terms import KINDS, QUANTIFIERS
@@ -106,6 +106,29 @@ def test_a_maximum_of_noise_is_not_above_chance() -> None:
     assert signal.published == pytest.approx(8 - draws[1:].mean())
     with pytest.raises(ValueError, match="needs 40 draws"):
         minus_chance(9.0, draws[:20])
+
+
+def test_an_interval_of_a_mean_is_near_the_normal_one() -> None:
+    values = np.random.default_rng(7).random(40)
+    error = values.std(ddof=1) / np.sqrt(40)
+    expected = stats.norm.interval(0.95, values.mean(), error)
+    found = bootstrapped_mean(values, published=0.4)
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.3 * error)
+    assert found.estimate == pytest.approx(values.mean())
+    assert (found.n, found.published) == (40, 0.4)
+
+
+def test_cells_that_are_not_sampled_are_named_by_row_and_column() -> None:
+    table = pd.DataFrame({"x": [1, 2], "y": [3, 4]}, index=["a", "b"])
+    parts = not_sampled(table)
+    assert {name: part.estimate for name, part in parts.items()} == {
+        "a, x": 1,
+        "a, y": 3,
+        "b, x": 2,
+        "b, y": 4,
+    }
+    part = not_sampled(table["x"], "counted", published=pd.Series({"b": 5.0}))["b"]
+    assert part == Evidence(2.0, published=5.0, reason="counted")
 
 
 def test_resampling_clusters_by_unit() -> None:

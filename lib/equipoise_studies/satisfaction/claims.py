@@ -58,7 +58,8 @@ def _drawn_collections(
 ) -> Iterator[tuple[str, pd.DataFrame, Floats]]:
     """Yield each collection, its predictions with the dialogue's number, and the draws.
 
-    The draws, shaped (resamples + 1, dialogues), count how often each dialogue is drawn.
+    The draws, shaped (resamples + 1, dialogues), count how often each dialogue is drawn. All rates
+    are computed from the same draws at once, so differences and products of them can be resampled.
     """
     for name, predictions in tested.groupby("collection", sort=True):
         place, dialogues = pd.factorize(predictions["sample"].str.partition(":")[0], sort=True)
