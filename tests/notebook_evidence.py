@@ -9,9 +9,10 @@ import matplotlib as mpl
 import pytest
 
 from equipoise_compendium import project
-from equipoise_compendium.claims import ERROR, Criterion, Evidence, stated
+from equipoise_compendium.protocol import Criterion, Evidence, stated
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
+from equipoise_compendium.verdicts import ERROR
 
 ByPart = dict[str, dict[str, Evidence]]
 """Evidence on a claim, by collection and part; a claim about one number has the part ``""``."""

@@ -259,13 +259,13 @@ def manifests() -> list[dict[str, Any]]:
 
 def summaries() -> Iterator[tuple[str, str]]:
     """Yield ledger, claims and findings as text, by file below ``reports/``, from all reports."""
-    from equipoise_compendium import claims, findings, ledger
+    from equipoise_compendium import findings, ledger, verdicts
     from equipoise_compendium.writing import write_csv
 
     read = manifests()
-    judged = claims.table_of(read)
+    judged = verdicts.table_of(read)
     table = ledger.table_of(read, judged)
-    tables = {"ledger.csv": table, "claims.csv": judged, "verdicts.csv": claims.counts(judged)}
+    tables = {"ledger.csv": table, "claims.csv": judged, "verdicts.csv": verdicts.counts(judged)}
     made = {}
     for name, rows in tables.items():
         stream = io.StringIO()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from equipoise_compendium.claims import as_claims, counts
 from equipoise_compendium.printed import artefacts
 from equipoise_compendium.shown import markdown_cell, markdown_table
 from equipoise_compendium.terms import BASES, KINDS, STATUSES, VERDICTS
+from equipoise_compendium.verdicts import as_claims, counts
 
 VERDICT_COLUMNS = {verdict: verdict.replace(" ", "_") for verdict in VERDICTS}
 """Columns that count findings by verdict."""

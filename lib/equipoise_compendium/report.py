@@ -25,8 +25,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from equipoise_compendium import plots, project
-from equipoise_compendium.claims import Evidence, evidence_of, result_of, rows_of, stated
 from equipoise_compendium.printed import Basis, Comparison, artefacts, compare, status_of
+from equipoise_compendium.protocol import Evidence, evidence_of, stated
 from equipoise_compendium.provenance import (
     REPORT_FOLDER_VARIABLE,
     VARIANT_VARIABLE,
@@ -45,6 +45,7 @@ from equipoise_compendium.shown import (
     show_words,
 )
 from equipoise_compendium.terms import REPLICATED
+from equipoise_compendium.verdicts import result_of, rows_of
 from equipoise_compendium.words import plain
 from equipoise_compendium.writing import rounded_table, write_csv
 

@@ -244,7 +244,7 @@ def test_check_names_every_table_and_figure_with_its_result() -> None:
 def test_a_verdict_follows_from_the_evidence(root: Path) -> None:
     """It is in claims.csv and on the pages; the executed notebook has the evidence alone."""
     claim = """\
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.protocol import Evidence
 lead = Evidence(1.0, reason="nothing is sampled")
 report.claim("gfrc2/any-stop-model", {"R112 annotations": lead})
 """

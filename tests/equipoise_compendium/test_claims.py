@@ -16,10 +16,12 @@ import pytest
 from scipy import stats
 
 from equipoise.statistics import resampled
-from equipoise_compendium import claims, ledger, project
-from equipoise_compendium.claims import Criterion, Evidence, minus_chance, partial_conjunction
+from equipoise_compendium import ledger, project, protocol, verdicts
+from equipoise_compendium.evidence import bootstrapped_mean, minus_chance, not_sampled
+from equipoise_compendium.protocol import Criterion, Evidence
 from equipoise_compendium.shown import claim_label, claim_table
 from equipoise_compendium.terms import KINDS, QUANTIFIERS
+from equipoise_compendium.verdicts import partial_conjunction
 
 PAPERS = ["gfrc", "gfrc2", "permutations", "thesis"]
 ROWS = pd.read_csv(project.root() / "reports" / "claims.csv", keep_default_na=False)
@@ -106,6 +108,29 @@ def test_a_maximum_of_noise_is_not_above_chance() -> None:
         minus_chance(9.0, draws[:20])
 
 
+def test_an_interval_of_a_mean_is_near_the_normal_one() -> None:
+    values = np.random.default_rng(7).random(40)
+    error = values.std(ddof=1) / np.sqrt(40)
+    expected = stats.norm.interval(0.95, values.mean(), error)
+    found = bootstrapped_mean(values, published=0.4)
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.3 * error)
+    assert found.estimate == pytest.approx(values.mean())
+    assert (found.n, found.published) == (40, 0.4)
+
+
+def test_cells_that_are_not_sampled_are_named_by_row_and_column() -> None:
+    table = pd.DataFrame({"x": [1, 2], "y": [3, 4]}, index=["a", "b"])
+    parts = not_sampled(table)
+    assert {name: part.estimate for name, part in parts.items()} == {
+        "a, x": 1,
+        "a, y": 3,
+        "b, x": 2,
+        "b, y": 4,
+    }
+    part = not_sampled(table["x"], "counted", published=pd.Series({"b": 5.0}))["b"]
+    assert part == Evidence(2.0, published=5.0, reason="counted")
+
+
 def test_resampling_clusters_by_unit() -> None:
     """The same answers asked three times over make the interval no narrower."""
     values = np.random.default_rng(1).normal(size=40)
@@ -190,7 +215,7 @@ COLLECTIONS = [
 
 
 @pytest.fixture
-def protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def write_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Write a protocol, and read it as that of every paper."""
 
     def write(*rows: dict[str, str]) -> None:
@@ -205,9 +230,9 @@ def judged(*evidence: tuple[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Judge claims by their evidence; returns them by name."""
     rows = []
     for name, by_collection in evidence:
-        record = claims.evidence_of("p", name, by_collection)
-        rows += [{**row, "notebook": "n"} for row in claims.rows_of("p", record)]
-    return {each["claim"]: each for each in claims.as_claims(claims.judge(rows))}
+        record = protocol.evidence_of("p", name, by_collection)
+        rows += [{**row, "notebook": "n"} for row in verdicts.rows_of("p", record)]
+    return {each["claim"]: each for each in verdicts.as_claims(verdicts.judge(rows))}
 
 
 PASSED = {"here": interval(1, 2), "there": interval(1, 2)}
@@ -225,16 +250,16 @@ PASSED = {"here": interval(1, 2), "there": interval(1, 2)}
     ],
 )
 def test_collections_vote(
-    protocol: Any, here: Evidence, there: Evidence, verdict: str, reason: str
+    write_protocol: Any, here: Evidence, there: Evidence, verdict: str, reason: str
 ) -> None:
-    protocol(CLAIM, CONTROL)
+    write_protocol(CLAIM, CONTROL)
     claim = judged(("x", {"here": here, "there": there}), ("c", PASSED))["x"]
     assert (claim["verdict"], claim["verdict_reason"]) == (verdict, reason)
     assert [row["collection"] for row in claim["evidence"]] == ["here", "there"]
 
 
-def test_a_collection_whose_control_failed_does_not_vote(protocol: Any) -> None:
-    protocol(CLAIM, CONTROL)
+def test_a_collection_whose_control_failed_does_not_vote(write_protocol: Any) -> None:
+    write_protocol(CLAIM, CONTROL)
     evidence = {"here": interval(1, 2), "there": interval(-2, -1)}
     control = {"here": interval(-1, 2), "there": interval(1, 2)}
     claim = judged(("x", evidence), ("c", control))["x"]
@@ -245,10 +270,10 @@ def test_a_collection_whose_control_failed_does_not_vote(protocol: Any) -> None:
     assert (claim["verdict"], claim["verdict_reason"]) == ("inconclusive", "control failed")
 
 
-def test_holm_over_the_findings_of_a_paper_and_basis(protocol: Any) -> None:
+def test_holm_over_the_findings_of_a_paper_and_basis(write_protocol: Any) -> None:
     """Twenty findings, of which one has p = 0.01: not significant among so many."""
     names = [f"x{number}" for number in range(20)]
-    protocol(*(CLAIM | {"claim": name} for name in names), CONTROL)
+    write_protocol(*(CLAIM | {"claim": name} for name in names), CONTROL)
     weak = interval(0.1, 0.1 + 2 * 0.1 / (stats.norm.ppf(0.995) / stats.norm.ppf(0.975) - 1))
     wide = interval(-9, 10)
     alone = judged(("x0", {"here": weak, "there": wide}), ("c", PASSED))["x0"]
@@ -262,9 +287,9 @@ def test_holm_over_the_findings_of_a_paper_and_basis(protocol: Any) -> None:
     ("quantifier", "verdict"),
     [("all", "inconclusive"), ("most", "supported"), ("exists", "supported")],
 )
-def test_the_part_that_decides_is_shown(protocol: Any, quantifier: str, verdict: str) -> None:
+def test_the_part_that_decides_is_shown(write_protocol: Any, quantifier: str, verdict: str) -> None:
     row = CLAIM | {"quantifier": quantifier, "collections": "paper", "control": "none"}
-    protocol(row, CONTROL | {"collections": "paper"})
+    write_protocol(row, CONTROL | {"collections": "paper"})
     parts = {"a": interval(1, 2), "b": interval(2, 3), "c": interval(-0.1, 0.3)}
     claim = judged(("x", {"paper": parts}))["x"]
     assert claim["verdict"] == verdict
@@ -272,7 +297,7 @@ def test_the_part_that_decides_is_shown(protocol: Any, quantifier: str, verdict:
     assert (claim["parts"], claim["basis"]) == (3, "recomputed")
 
 
-def test_other_data_change_the_verdict_of_every_kind(protocol: Any) -> None:
+def test_other_data_change_the_verdict_of_every_kind(write_protocol: Any) -> None:
     rows, evidence, expected = [], [], {}
     for kind, quantifier in product(KINDS, QUANTIFIERS):
         for verdict, (low, high) in {
@@ -285,14 +310,14 @@ def test_other_data_change_the_verdict_of_every_kind(protocol: Any) -> None:
             rows.append(CLAIM | changes | {"collections": "paper", "control": "none"})
             evidence.append((name, {"paper": {"a part": interval(low, high)}}))
             expected[name] = verdict
-    protocol(*rows)
+    write_protocol(*rows)
     assert {name: each["verdict"] for name, each in judged(*evidence).items()} == expected
 
 
 @pytest.mark.parametrize("bits", [-1, 0, 1])
-def test_no_verdict_hangs_on_the_last_bits(protocol: Any, bits: int) -> None:
+def test_no_verdict_hangs_on_the_last_bits(write_protocol: Any, bits: int) -> None:
     """Estimates on the bound, parts with equal support, and an estimate of zero."""
-    protocol(CLAIM | {"quantifier": "all", "collections": "paper", "control": "none"})
+    write_protocol(CLAIM | {"quantifier": "all", "collections": "paper", "control": "none"})
     last = bits * 2.0**-54
     parts = {"a": Evidence(0.3 + last, 0.1, 0.5), "b": Evidence(0.3 - last, 0.1, 0.5)}
     (row,) = judged(("x", {"paper": parts}))["x"]["evidence"]
@@ -308,13 +333,13 @@ def test_units_needed_detect_the_published_effect_four_times_in_five() -> None:
     mean = sample.mean()
     row = {"estimate": mean, "low": mean - reach, "high": mean + reach, "n": 50}
     row |= {"published": 0.25, "criterion": "> 0"}
-    needed = claims.units_needed(row)
+    needed = verdicts.units_needed(row)
     assert needed is not None
     trials = rng.normal(0.25, sample.std(ddof=1), (4000, needed))
     low = trials.mean(axis=1) - 1.96 * trials.std(axis=1, ddof=1) / math.sqrt(needed)
     assert (low > 0).mean() == pytest.approx(0.8, abs=0.03)
-    assert claims.units_needed(row | {"published": 0.0}) is None
-    assert claims.units_needed(row | {"n": None}) is None
+    assert verdicts.units_needed(row | {"published": 0.0}) is None
+    assert verdicts.units_needed(row | {"n": None}) is None
 
 
 # --- the protocol ---------------------------------------------------------------------------------
@@ -340,31 +365,31 @@ def test_units_needed_detect_the_published_effect_four_times_in_five() -> None:
     ],
 )
 def test_a_claim_that_leaves_a_choice_open_is_rejected(
-    protocol: Any, changes: dict[str, str], problem: str
+    write_protocol: Any, changes: dict[str, str], problem: str
 ) -> None:
-    protocol(CLAIM | changes, CONTROL)
+    write_protocol(CLAIM | changes, CONTROL)
     with pytest.raises(ValueError, match=re.escape(problem)):
-        claims.stated("p")
+        protocol.stated("p")
 
 
-def test_evidence_comes_from_the_collections_of_the_protocol(protocol: Any) -> None:
-    protocol(CLAIM, CONTROL, CLAIM)
+def test_evidence_comes_from_the_collections_of_the_protocol(write_protocol: Any) -> None:
+    write_protocol(CLAIM, CONTROL, CLAIM)
     with pytest.raises(ValueError, match="is listed twice"):
-        claims.stated("p")
-    protocol(CLAIM, CONTROL)
+        protocol.stated("p")
+    write_protocol(CLAIM, CONTROL)
     with pytest.raises(ValueError, match="collections must be here; there, got here"):
-        claims.evidence_of("p", "x", {"here": interval(1, 2)})
+        protocol.evidence_of("p", "x", {"here": interval(1, 2)})
     parts = {"a": interval(1, 2), "b": interval(1, 2)}
     with pytest.raises(ValueError, match="a mean must be one number"):
-        claims.evidence_of("p", "x", {"here": parts, "there": interval(1, 2)})
+        protocol.evidence_of("p", "x", {"here": parts, "there": interval(1, 2)})
     with pytest.raises(ValueError, match="'y' is missing"):
-        claims.evidence_of("p", "y", {})
+        protocol.evidence_of("p", "y", {})
 
 
 def test_no_quotation_is_tested_twice() -> None:
     """A sentence with two statements has two rows, which must differ in what is measured."""
     for paper in PAPERS:
-        stated = claims.stated(paper)
+        stated = protocol.stated(paper)
         findings = stated[stated["kind"] == "finding"]
         repeated = findings.duplicated(["quote", "measure", "criterion"])
         assert not repeated.any(), findings.index[repeated]
@@ -386,7 +411,7 @@ def test_the_protocol_is_that_of_its_last_entry() -> None:
 
 
 def test_every_stated_claim_is_judged_once() -> None:
-    known = [(paper, name) for paper in PAPERS for name in claims.stated(paper).index]
+    known = [(paper, name) for paper in PAPERS for name in protocol.stated(paper).index]
     rows = ROWS.drop_duplicates(["paper", "claim"])
     assert sorted(known) == sorted(zip(rows["paper"], rows["claim"], strict=True))
     assert not ROWS.duplicated(["paper", "claim", "collection"]).any()
@@ -492,16 +517,16 @@ def test_parts_that_meet_the_criterion_are_counted() -> None:
 
 
 def test_the_unit_of_n_depends_on_collection_and_claim() -> None:
-    assert claims.unit_of("topics; a: trials; b: models", "x") == "topics"
-    assert claims.unit_of("topics; a: trials; b: models", "b") == "models"
-    assert claims.unit_of("", "x") == ""
+    assert protocol.unit_of("topics; a: trials; b: models", "x") == "topics"
+    assert protocol.unit_of("topics; a: trials; b: models", "b") == "models"
+    assert protocol.unit_of("", "x") == ""
 
 
-def test_a_control_passes_or_fails_and_has_no_verdict(protocol: Any) -> None:
-    protocol(CLAIM, CONTROL)
+def test_a_control_passes_or_fails_and_has_no_verdict(write_protocol: Any) -> None:
+    write_protocol(CLAIM, CONTROL)
     evidence = {"here": interval(1, 2), "there": interval(-2, -1)}
     control = judged(("x", evidence), ("c", evidence))["c"]
     assert claim_label(control) == "positive control"
     _, lines = claim_table(control["evidence"])
     assert [line[-1] for line in lines] == ["passed", "failed"]
-    assert not any(kind == "positive control" for kind, *_ in ledger.tally(claims.counts(ROWS)))
+    assert not any(kind == "positive control" for kind, *_ in ledger.tally(verdicts.counts(ROWS)))

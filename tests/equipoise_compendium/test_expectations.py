@@ -6,8 +6,8 @@ import pytest
 
 from equipoise_compendium import build
 from equipoise_compendium import report as reports
-from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Evidence
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, VARIANT_VARIABLE
 from equipoise_compendium.report import Report
 from small_repository import put

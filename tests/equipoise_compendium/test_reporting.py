@@ -15,8 +15,8 @@ from PIL import Image
 
 from equipoise.readers import number
 from equipoise_compendium import ledger, project
-from equipoise_compendium.claims import Evidence, stated, table_of
 from equipoise_compendium.printed import Difference, Printed, artefacts, compare, printed_table
+from equipoise_compendium.protocol import Evidence, stated
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, read_manifest, write_manifest
 from equipoise_compendium.report import Report
 from equipoise_compendium.shown import (
@@ -27,6 +27,7 @@ from equipoise_compendium.shown import (
     show_table,
 )
 from equipoise_compendium.terms import STATUSES
+from equipoise_compendium.verdicts import table_of
 from equipoise_compendium.words import interval
 from equipoise_compendium.writing import write_csv
 
@@ -252,7 +253,7 @@ def test_claims_with_a_reason_are_not_testable_and_share_a_box(
     claims.loc[of_table[:2], "reason"] = "no <b>corpus</b> is available"
     claims.loc[of_table[2], "reason"] = "people judged it"
     claims.loc[of_table, "collections"] = "none"
-    for module in ("report", "claims"):
+    for module in ("report", "verdicts"):
         monkeypatch.setattr(f"equipoise_compendium.{module}.stated", lambda _: claims)
     report.table("gfrc/table-2", printed_table("gfrc/table-2"), basis=REPLICATED, data="a toy")
     page = report.untestable("gfrc/table-2").formats["text/html"]

@@ -18,7 +18,7 @@ import pytest
 from chromium import PROGRAM, Browser, Page
 from crawl import broken_links, pages
 from equipoise import catalogue
-from equipoise_compendium import build, claims, plots, project, shown, terms
+from equipoise_compendium import build, plots, project, shown, terms, verdicts
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
 from equipoise_compendium.site import markup, picture
@@ -523,7 +523,7 @@ HEADS = {"Data", "Basis", "Parts that meet it", "Estimate", "Result"}
 @in_a_browser
 def test_one_search_leads_from_a_sentence_to_criterion_data_and_number(browser: Browser) -> None:
     """As copied: other case, ligatures, quotation marks and dashes, and a reference."""
-    judged = {f"{each['paper']}/{each['claim']}": each for each in claims.read()}
+    judged = {f"{each['paper']}/{each['claim']}": each for each in verdicts.read()}
     page = browser.open((SITE / "claims.html").as_uri())
     for name in QUOTED:
         claim = judged[name]

@@ -19,7 +19,8 @@ from scipy import stats
 
 from equipoise.measures.attribution import bias_table, score_answers
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence, read
+from equipoise_compendium.protocol import Evidence
+from equipoise_compendium.verdicts import read
 from equipoise_studies.attribution import claims, data, published
 from notebook_evidence import committed_evidence, result_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from equipoise_compendium import claims, project
+from equipoise_compendium import project, protocol, verdicts
 from equipoise_compendium.provenance import VARIANT_VARIABLE
 from notebook_evidence import evidence_of
 
@@ -72,10 +72,10 @@ def test_other_data_give_other_verdicts(
     rows = []
     for name, evidence in evidence_of(notebook, tmp_path)[0].items():
         paper, _, claim = name.partition("/")
-        record = claims.evidence_of(paper, claim, evidence)
-        rows += [{**row, "notebook": notebook} for row in claims.rows_of(paper, record)]
+        record = protocol.evidence_of(paper, claim, evidence)
+        rows += [{**row, "notebook": notebook} for row in verdicts.rows_of(paper, record)]
     keys = ["paper", "kind", "claim", "collection"]
-    after = claims.judge(rows).set_index(keys)["result"]
+    after = verdicts.judge(rows).set_index(keys)["result"]
     before = pd.read_csv(project.root() / "reports" / "claims.csv", keep_default_na=False)
     before = before.set_index(keys)["result"].reindex(after.index)
     changed_kinds = {(kind, claim) for _, kind, claim, _ in after.index[before != after]}

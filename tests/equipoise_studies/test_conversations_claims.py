@@ -20,8 +20,8 @@ from equipoise.attributes import AttributeSet, read_attributes
 from equipoise.measures import gfrc2
 from equipoise.nuggets import read_nuggets
 from equipoise_compendium import project
-from equipoise_compendium.claims import Criterion, stated
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Criterion, stated
 from equipoise_studies.conversations import changes
 from notebook_evidence import committed_evidence
 

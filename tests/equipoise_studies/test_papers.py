@@ -18,7 +18,7 @@ from equipoise.loaders.transcripts import (
 )
 from equipoise.nuggets import nugget_table
 from equipoise_compendium import project
-from equipoise_compendium.claims import stated
+from equipoise_compendium.protocol import stated
 
 pytestmark = pytest.mark.upstream
 

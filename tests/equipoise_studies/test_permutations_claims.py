@@ -16,8 +16,8 @@ from scipy import special, stats
 from equipoise.permutations.scores import conversation_spread, largest_leads, score_matrix
 from equipoise.permutations.structures import class_structures, sampled_permutations
 from equipoise.permutations.variance import anova, honest_difference, tiers
-from equipoise_compendium.claims import Evidence
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.permutations import claims
 from equipoise_studies.permutations import data as cast
 from equipoise_studies.permutations.experiment import Experiment

@@ -17,8 +17,8 @@ from scipy import stats
 from equipoise.measures.rank_overlap import crbo
 from equipoise.measures.ranking_bias import score_ranking_bias
 from equipoise_compendium import project
-from equipoise_compendium.claims import Evidence, stated
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Evidence, stated
 from equipoise_studies.ranking_bias import claims
 from equipoise_studies.ranking_bias.data import (
     Study,
@@ -506,16 +506,6 @@ def test_a_choice_and_a_reversal_are_compared_with_every_permutation() -> None:
     clear = np.abs(gap).min() * (1 if gap.prod() < 0 else -1)
     found = reversal(*(table.assign(BM25=7.0) for table in tables))
     assert found.estimate == pytest.approx(clear - reversed_by.mean(), abs=0.004)
-
-
-def test_an_interval_of_a_mean_is_near_the_normal_one() -> None:
-    values = pd.Series(np.random.default_rng(7).random(40))
-    found = claims.mean_evidence(values)
-    error = values.std(ddof=1) / np.sqrt(40)
-    expected = stats.norm.interval(0.95, values.mean(), error)
-    assert (found.low, found.high) == pytest.approx(expected, abs=0.3 * error)
-    assert found.estimate == pytest.approx(values.mean())
-    assert found.n == 40
 
 
 def test_correlations_are_those_of_scipy_and_need_scores_that_differ() -> None:

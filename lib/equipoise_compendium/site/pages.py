@@ -17,7 +17,7 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from equipoise_compendium import build, claims, project, terms
+from equipoise_compendium import build, project, protocol, terms
 from equipoise_compendium.ledger import tally, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
@@ -34,6 +34,7 @@ from equipoise_compendium.site.markup import (
     prose,
     tables,
 )
+from equipoise_compendium.verdicts import read as read_claims
 
 LETTERS = {
     "reproduced": "=",
@@ -216,7 +217,7 @@ def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str
     """Return the collections that judge claims, by paper."""
     by_paper = {}
     for paper in sorted({claim["paper"] for claim in judged}):
-        by_paper[paper] = claims.collections(paper).reset_index().to_dict("records")
+        by_paper[paper] = protocol.collections(paper).reset_index().to_dict("records")
     return by_paper
 
 
@@ -293,7 +294,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     """
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
     reports = project.root() / "reports"
-    judged, manifests = claims.read(), build.manifests()
+    judged, manifests = read_claims(), build.manifests()
     counted = read_text_table(reports / "verdicts.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
     moves = {figure: place for page in added for figure, place in page.moves.items()}

@@ -15,8 +15,8 @@ import pandas as pd
 
 from equipoise_compendium import project
 from equipoise_compendium.build import comparison_of
-from equipoise_compendium.claims import Criterion
 from equipoise_compendium.printed import EMPTY_CELLS, Comparison, Printed, as_number
+from equipoise_compendium.protocol import Criterion
 from equipoise_compendium.terms import RECOMPUTED, REPLICATED
 
 CELLS = {

@@ -20,8 +20,9 @@ from equipoise.arrays import Floats, Integers, ratio
 from equipoise.measures.attribution import score_answers
 from equipoise.statistics import resampled
 from equipoise.statistics.intervals import bootstrap_intervals
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.evidence import bootstrapped, not_sampled
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.attribution.data import EXPERIMENTS, Study, in_experiment
 from equipoise_studies.attribution.published import (
     DIFFERENCES,
@@ -51,18 +52,9 @@ PUBLISHED_IN = {"modes": "5.3", "mixed": "5.5", "names": "5.8"}
 # --- published numbers ----------------------------------------------------------------------------
 
 
-def published(value: float) -> Evidence:
-    """Return evidence that follows from published numbers only."""
-    return Evidence(float(value), reason="published numbers: nothing is sampled")
-
-
 def parts(values: pd.Series) -> dict[str, dict[str, Evidence]]:
     """Return evidence from published numbers, one part per row, named after the row."""
-    by_part = {}
-    for label, value in values.items():
-        name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-        by_part[name] = published(value)
-    return {PUBLISHED: by_part}
+    return {PUBLISHED: not_sampled(values, "published numbers: nothing is sampled")}
 
 
 def mean_biases(
@@ -179,14 +171,7 @@ def pooled_mean(
     scores = table.dropna(subset=[column])
     setting = scores.groupby(list(settings)).ngroup() if settings else 0
     sums, counts = _by_question(scores.assign(setting=setting), column, "setting")
-    n, estimate = len(sums), _mean_of_settings(sums, counts)
-    sums, counts = _with_invented(sums, counts, [lowest, 100.0])
-
-    def mean(drawn: Integers) -> float:
-        return _mean_of_settings(sums[drawn], counts[drawn])
-
-    _, low, high = resampled(mean, len(sums), np.random.default_rng(SEED))
-    return Evidence(estimate, min(low, estimate), max(high, estimate), n=n)
+    return _over_questions(_mean_of_settings, sums, counts, [lowest, 100.0])
 
 
 def _by_question(table: pd.DataFrame, column: str, over: str) -> tuple[Floats, Floats]:
@@ -203,6 +188,23 @@ def _with_invented(sums: Floats, counts: Floats, extremes: Sequence[Any]) -> tup
     rows = ratio(counts.sum(axis=0), (counts > 0).sum(axis=0), 0.0)
     invented = [np.multiply(extreme, rows) for extreme in extremes]
     return np.vstack([sums, *invented]), np.vstack([counts, *([rows] * len(extremes))])
+
+
+def _over_questions(
+    statistic: Callable[[Floats, Floats], float],
+    sums: Floats,
+    counts: Floats,
+    extremes: Sequence[Any],
+) -> Evidence:
+    """Compute a statistic of sums and numbers of rows; the interval includes invented questions."""
+    estimate = statistic(sums, counts)
+    more_sums, more_counts = _with_invented(sums, counts, extremes)
+
+    def of_drawn(drawn: Integers) -> float:
+        return statistic(more_sums[drawn], more_counts[drawn])
+
+    _, low, high = resampled(of_drawn, len(more_sums), np.random.default_rng(SEED))
+    return Evidence(estimate, min(low, estimate), max(high, estimate), n=len(sums))
 
 
 def _mean_of_settings(sums: Floats, counts: Floats) -> float:
@@ -222,8 +224,7 @@ def difference_of_means(
         means = ratio(sums[drawn].sum(axis=0), counts[drawn].sum(axis=0), np.nan)
         return float(means[0] - means[1])  # NaN where a sample has no row of one side
 
-    estimate, low, high = resampled(gap, len(sums), np.random.default_rng(SEED))
-    return Evidence(estimate, low, high, n=len(sums), published=published_mean)
+    return bootstrapped(gap, len(sums), published_mean, seed=SEED)
 
 
 def confidence_gap(citations: pd.DataFrame, published_mean: float) -> Evidence:
@@ -261,15 +262,8 @@ def farther_from_zero(pairs: pd.DataFrame) -> Evidence:
         authors, placebo = np.abs(sums.sum(axis=0) / counts.sum(axis=0))
         return float(authors - placebo)
 
-    n, estimate = len(sums), excess(sums, counts)
     # In the two invented questions each kind of labels is at the extreme once, the other at zero.
-    sums, counts = _with_invented(sums, counts, [[100, 0], [0, 100]])
-
-    def resample(drawn: Integers) -> float:
-        return excess(sums[drawn], counts[drawn])
-
-    _, low, high = resampled(resample, len(sums), np.random.default_rng(SEED))
-    return Evidence(estimate, min(low, estimate), max(high, estimate), n=n)
+    return _over_questions(excess, sums, counts, [[100, 0], [0, 100]])
 
 
 def missed_recall(one_form: pd.DataFrame, all_forms: pd.DataFrame) -> Evidence:

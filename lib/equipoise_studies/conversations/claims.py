@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Integers
-from equipoise.statistics import resampled
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.evidence import bootstrapped, bootstrapped_mean
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.conversations.two_rounds import outcome_pairs
 
 
@@ -26,11 +26,7 @@ def clustered_mean(
     table["weighted"] = values["value"] * table["weight"]
     sums = table.groupby(list(by), sort=False)[["weighted", "weight"]].sum().to_numpy(dtype=float)
 
-    def mean(drawn: Integers) -> float:
-        weighted, weight = sums[drawn].sum(axis=0)
-        return float(weighted / weight)
-
-    return Evidence(*resampled(mean, len(sums), np.random.default_rng(0)), n=len(sums))
+    return bootstrapped_mean(sums, np.divide.reduce)
 
 
 def topic_effect(turns: pd.DataFrame) -> Evidence:
@@ -53,4 +49,4 @@ def topic_effect(turns: pd.DataFrame) -> Evidence:
         is_pair = same_type & (drawn[:, None] != drawn)
         return float(two_topics[np.ix_(drawn, drawn)][is_pair].mean() - one_topic[drawn].mean())
 
-    return Evidence(*resampled(difference, len(count), np.random.default_rng(0)), n=len(count))
+    return bootstrapped(difference, len(count))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -12,8 +13,13 @@ from scipy import stats
 from equipoise.arrays import Floats, Integers
 from equipoise.permutations.scores import ORIGINAL
 from equipoise.permutations.variance import honest_difference, tier_numbers
-from equipoise.statistics import resampled
-from equipoise_compendium.claims import Evidence, minus_chance
+from equipoise_compendium.evidence import (
+    bootstrapped,
+    bootstrapped_mean,
+    from_samples,
+    minus_chance,
+)
+from equipoise_compendium.protocol import Evidence
 
 _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999
@@ -23,22 +29,8 @@ _ALPHA = 0.05
 _ROUNDING = 1e-12
 
 
-def over_conversations(
-    values: Floats | Sequence[float] | pd.Series | pd.DataFrame,
-    statistic: Callable[[Floats], float] = float,
-    *,
-    published: float | None = None,
-) -> Evidence:
-    """Bootstrap a statistic of the means over conversations, the first axis.
-
-    The statistic is by default the mean itself.
-    """
-    array = np.asarray(values, dtype=np.float64)
-
-    def resampled_mean(places: Integers) -> float:
-        return float(statistic(array[places].mean(axis=0)))
-
-    return bootstrapped(resampled_mean, len(array), published=published)
+over_conversations = partial(bootstrapped_mean, seed=_SEED)
+"""Bootstrap a statistic of the means over conversations, the first axis."""
 
 
 def over_conversations_and_draws(values: Floats) -> Evidence:
@@ -50,13 +42,7 @@ def over_conversations_and_draws(values: Floats) -> Evidence:
     rng = np.random.default_rng(_SEED)
     chosen = rng.integers(draws, size=(_RESAMPLES, 1))
     places = rng.integers(conversations, size=(_RESAMPLES, conversations))
-    low, high = np.quantile(values[chosen, places].mean(axis=1), [_ALPHA / 2, 1 - _ALPHA / 2])
-    return Evidence(float(values.mean()), float(low), float(high), n=conversations)
-
-
-def not_sampled(value: float, published: float | None = None) -> Evidence:
-    """Return a value without an interval, since nothing was sampled."""
-    return Evidence(float(value), published=published, reason="nothing is sampled")
+    return from_samples(float(values.mean()), values[chosen, places].mean(axis=1), conversations)
 
 
 def by_system(values: pd.DataFrame, published: pd.Series | None = None) -> dict[str, Evidence]:
@@ -71,18 +57,6 @@ def by_system(values: pd.DataFrame, published: pd.Series | None = None) -> dict[
 def percent(evidence: Evidence) -> str:
     """Write a share with its interval in percent."""
     return f"{evidence.estimate:.0%} [{evidence.low:.0%}, {evidence.high:.0%}]"
-
-
-def bootstrapped(
-    statistic: Callable[[Integers], float],
-    conversations: int,
-    *,
-    published: float | None = None,
-) -> Evidence:
-    """Bootstrap a statistic of the positions of conversations, drawn with replacement."""
-    rng = np.random.default_rng(_SEED)
-    interval = resampled(statistic, conversations, rng, resamples=_RESAMPLES)
-    return Evidence(*interval, n=conversations, published=published)
 
 
 def variance_ratio(
@@ -202,7 +176,7 @@ def more_tiers_exactly(original: pd.DataFrame, means: pd.DataFrame) -> Evidence:
     def gain(places: Integers) -> float:
         return float(count_tiers(second[places]) - count_tiers(first[places]))
 
-    return bootstrapped(gain, len(first))
+    return bootstrapped(gain, len(first), seed=_SEED)
 
 
 # --- variance components --------------------------------------------------------------------------
@@ -225,7 +199,7 @@ def omega_squared_of_topics(values: pd.DataFrame, *, published: float | None = N
         surplus = topic_sums - (topics - 1) * mean_square
         return float(surplus / (surplus + topics * systems * mean_square))
 
-    return bootstrapped(omega_squared, len(array), published=published)
+    return bootstrapped(omega_squared, len(array), published, seed=_SEED)
 
 
 def omega_squared_of_model(wide: pd.DataFrame, *, published: float | None = None) -> Evidence:
@@ -275,7 +249,7 @@ def shared_by_systems(wide: pd.DataFrame) -> Evidence:
         error = residual_sum / freedom / (systems - 1)
         return float((nested - error) / (nested + (systems - 1) * error))
 
-    return bootstrapped(rho, len(sums))
+    return bootstrapped(rho, len(sums), seed=_SEED)
 
 
 # --- permutations that suit systems ---------------------------------------------------------------

@@ -16,9 +16,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from equipoise.arrays import Floats, Integers
-from equipoise.statistics import percentile_interval, resampled
-from equipoise_compendium.claims import Evidence
+from equipoise.arrays import Floats
+from equipoise.statistics import finite
+from equipoise_compendium.evidence import bootstrapped_mean, from_samples
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.query_by_example.systems import ALPHAS, Candidates, folds_of, gains
 from equipoise_studies.query_by_example.tables import published_numbers
 
@@ -47,16 +48,10 @@ def mean_difference(
     """
     first_mean = first.mean(axis=1) if isinstance(first, pd.DataFrame) else first
     second_mean = second.mean(axis=1) if isinstance(second, pd.DataFrame) else second
-    gaps = (first_mean - second_mean).to_numpy()
-    paper, names = pd.factorize(first.index.get_level_values("query"))
-
-    def drawn_mean(drawn: Integers) -> float:
-        # A paper that is drawn twice counts twice in each of its facets.
-        times = np.bincount(drawn, minlength=len(names))[paper]
-        return float(times @ gaps / times.sum())
-
-    interval = resampled(drawn_mean, len(names), np.random.default_rng(0), resamples=RESAMPLES)
-    return Evidence(*interval, n=len(names), published=published)
+    gaps = pd.Series(finite(first_mean - second_mean, "differences"), first.index)
+    by_paper = gaps.groupby(level="query", sort=False)
+    # A paper that is drawn twice counts twice in each of its facets.
+    return bootstrapped_mean(by_paper.agg(["sum", "size"]), np.divide.reduce, published)
 
 
 def published_lead(published: pd.DataFrame, first: Sequence[str], second: Sequence[str]) -> float:
@@ -80,13 +75,6 @@ def _drawn_facets(candidates: Candidates, rng: np.random.Generator) -> tuple[Flo
     return np.vstack([np.ones(len(paper)), times[:, paper]]), len(names)
 
 
-def _with_interval(
-    estimate: float, samples: Floats, n: int, published: float | None = None
-) -> Evidence:
-    low, high = percentile_interval(samples)
-    return Evidence(estimate, min(low, estimate), max(high, estimate), n, published)
-
-
 def gain_of_mixing(
     candidates: Candidates, splits: pd.DataFrame, published: Sequence[float] | None = None
 ) -> list[Evidence]:
@@ -100,7 +88,7 @@ def gain_of_mixing(
     evidence = []
     for mixture, gain in enumerate(mixing):
         reported = published[mixture] if published else None
-        evidence.append(_with_interval(float(gain[0]), gain[1:], n_papers, reported))
+        evidence.append(from_samples(float(gain[0]), gain[1:], n_papers, reported))
     return evidence
 
 
@@ -127,7 +115,7 @@ def gain_of_oracle(candidates: Candidates, splits: pd.DataFrame) -> list[Evidenc
         samples[:, paired] -= chance_gains[:, 1:]
     estimates = oracle[:, 0] - by_chance.mean(axis=0)
     return [
-        _with_interval(float(estimate), sample, n_papers)
+        from_samples(float(estimate), sample, n_papers)
         for estimate, sample in zip(estimates, samples, strict=True)
     ]
 
@@ -224,68 +212,3 @@ def published_checks(published: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
     }
     rows = [(check, holds.size, int(holds.sum())) for check, holds in checks.items()]
     return pd.DataFrame(rows, columns=["check", "cells", "hold"])
-
-
-COUNTED = "counted in the published cells"
-"""Why evidence from published cells has no interval."""
-
-
-def published_evidence(published: Mapping[int, pd.DataFrame]) -> dict[str, dict[str, Evidence]]:
-    """Compare the thesis's sentences with the cells of Tables 2.1 to 2.4, by claim and part.
-
-    A sentence without a hedge is about each cell.
-    """
-    # One column per row letter, one row per task and measure.
-    rows = published_numbers(published[1]).droplevel("model").T
-    lexical = published_numbers(published[2]).droplevel("model").T
-    rankers = published_numbers(published[3]).droplevel("model").T
-    oracle = published_numbers(published[4]).T
-    with_tilde, with_tildev2 = oracle.columns.unique("fusion")
-
-    best_tilde = rows.loc[:, "c":"j"].max(axis=1)
-    by_encoder = {"e − c": rows["e"] - rows["c"], "h − f": rows["h"] - rows["f"]}
-    zero_shot = {
-        f"{one} − {other}": rows[one] - rows[other] for one, other in ("dc", "de", "gf", "gh")
-    }
-    best_other = lexical.drop(columns="h").max(axis=1)
-    # In a task all differences must be positive.
-    over_bert = rows["a"] - rows[["c", "f"]].max(axis=1)
-    by_task = over_bert.groupby(over_bert.index.str.split().str[0], sort=False).min()
-    quality = oracle.xs("ranking quality", axis=1, level="statistic")
-    at_1 = oracle.xs("queries with optimal alpha 1", axis=1, level="statistic")
-    spread = oracle.xs("IQR of the optimal alpha", axis=1, level="statistic")
-    differences = {
-        "2.1-printed-cross-encoder": {"k − best of c to j": rows["k"] - best_tilde},
-        "2.1-printed-v2-above": {"f − c": rows["f"] - rows["c"]},
-        "2.1-printed-scientific": by_encoder,
-        "2.1-printed-scientific-tilde": {
-            "(e − c) − (h − f)": by_encoder["e − c"] - by_encoder["h − f"]
-        },
-        "2.1-tilde-scibert": {"e − f": rows["e"] - rows["f"], "e − h": rows["e"] - rows["h"]},
-        "2.1-printed-expansion": {"e − i": rows["e"] - rows["i"], "e − j": rows["e"] - rows["j"]},
-        "2.1-printed-zero-shot": zero_shot,
-        "2.1-printed-most-tasks": {"": by_task},
-        "2.2-printed-stm2-best": {"h − best other": lexical["h"] - best_other},
-        "2.4-printed-oracle": {
-            "TILDE": quality[with_tilde] - rankers[["a", "b", "d"]].max(axis=1),
-            "TILDEv2": quality[with_tildev2] - rankers[["a", "c", "e"]].max(axis=1),
-        },
-        "2.4-printed-bm25-alone": {"": at_1[with_tildev2] - at_1[with_tilde]},
-        "2.4-printed-spread": {"": spread[with_tildev2] - spread[with_tilde]},
-    }
-    evidence: dict[str, dict[str, Evidence]] = {}
-    for claim, by_pair in differences.items():
-        evidence[claim] = {}
-        for pair, by_cell in by_pair.items():
-            for cell, difference in by_cell.items():
-                part = f"{pair}, {cell}" if pair else str(cell)
-                evidence[claim][part] = Evidence(difference, reason=COUNTED)
-
-    # The other checks are no relation that must hold.
-    checks = published_checks(published).set_index("check")
-    checks = checks[checks.index.str.startswith(("mean weight", "rows of"))]
-    evidence["2.4-consistent"] = {
-        str(relation): Evidence(float(row["cells"] - row["hold"]), reason=COUNTED)
-        for relation, row in checks.iterrows()
-    }
-    return evidence

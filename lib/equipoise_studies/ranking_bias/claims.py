@@ -6,15 +6,17 @@ Scores of one measure come as a table with one row per query and one column per 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats, Integers
-from equipoise.statistics import compare_pairs, percentile_interval
+from equipoise.statistics import compare_pairs
 from equipoise.statistics.intervals import resampled_ratios
-from equipoise_compendium.claims import Evidence, minus_chance
+from equipoise_compendium.evidence import bootstrapped, from_samples, minus_chance
 from equipoise_compendium.printed import printed_table
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.ranking_bias.data import Study
 
 RESAMPLES = 1999
@@ -26,26 +28,6 @@ def by_query(scores: pd.DataFrame, label: str, measure: str) -> pd.DataFrame:
     """Select the scores of one measure on a query set, shape (queries, rankers)."""
     rows = scores[(scores["queries"] == label) & (scores["measure"] == measure)]
     return rows.pivot_table(index="topic", columns="run", values="value")
-
-
-def with_interval(
-    estimate: float, samples: Floats, queries: int, published: float | None = None
-) -> Evidence:
-    """Return evidence with a 95% confidence interval over samples of queries."""
-    low, high = percentile_interval(samples)
-    return Evidence(estimate, min(low, estimate), max(high, estimate), queries, published)
-
-
-def drawn_queries(queries: int) -> Integers:
-    """Return positions of queries, drawn with replacement: shape (samples, queries)."""
-    return np.random.default_rng(0).integers(queries, size=(RESAMPLES, queries))
-
-
-def mean_evidence(values: pd.Series, published: float | None = None) -> Evidence:
-    """Return evidence for a mean over queries."""
-    numbers = values.to_numpy()
-    samples = numbers[drawn_queries(len(numbers))].mean(axis=1)
-    return with_interval(float(numbers.mean()), samples, len(numbers), published)
 
 
 def differences(
@@ -93,17 +75,20 @@ def correlation_evidence(
         if (np.ptp(pairs, axis=1) == 0).any():
             parts[run] = Evidence(reason="the ranker has one score for every query")
             continue
-        samples = pearson(pairs[:, drawn_queries(len(first))])
-        parts[run] = with_interval(float(pearson(pairs)), samples, len(first), published.get(run))
+        parts[run] = bootstrapped(partial(pearson, pairs), len(first), published.get(run))
     return parts
 
 
-def pearson(pairs: Floats) -> Floats:
-    """Compute Pearson's r of two measures, shape (2, ..., queries), NaN if one is constant."""
-    first, second = pairs - pairs.mean(axis=-1, keepdims=True)
-    squares = (first**2).sum(axis=-1) * (second**2).sum(axis=-1)
+def pearson(pairs: Floats, drawn: Integers) -> float:
+    """Compute Pearson's r of two measures, shaped (2, queries), over the drawn queries.
+
+    NaN if a measure is constant.
+    """
+    scores = pairs[:, drawn]
+    first, second = scores - scores.mean(axis=1, keepdims=True)
+    squares = (first**2).sum() * (second**2).sum()
     with np.errstate(invalid="ignore"):
-        return np.asarray((first * second).sum(axis=-1) / np.sqrt(squares))
+        return float((first * second).sum() / np.sqrt(squares))
 
 
 def against_permuted_rankers(
@@ -160,7 +145,7 @@ def excess_change(
     means = np.vstack([columns.mean(axis=0), sampled]).reshape(-1, *scores.shape[1:])
     changes = np.ptp(means, axis=2).mean(axis=2)  # shape (1 + samples, measures)
     excess, *samples = changes[:, 0] - changes[:, 1]
-    return with_interval(float(excess), samples, n_queries)
+    return from_samples(float(excess), samples, n_queries)
 
 
 # --- published cells ------------------------------------------------------------------------------
@@ -204,13 +189,3 @@ def with_published(table: pd.DataFrame, measures: Sequence[str], study: Study) -
             cells[label].get(names.get(run)) for label, run in table.index
         ]
     return wide
-
-
-def published_evidence(cells: pd.DataFrame) -> dict[str, Evidence]:
-    """Return evidence for published cells, one part per cell, named by row and column."""
-    parts = {}
-    for key, row in cells.iterrows():
-        row_name = key if isinstance(key, str) else ", ".join(map(str, key))
-        for column, value in row.items():
-            parts[f"{row_name}, {column}"] = Evidence(float(value), reason="nothing is sampled")
-    return parts

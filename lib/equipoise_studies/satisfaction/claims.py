@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats
-from equipoise_compendium.claims import Evidence
+from equipoise_compendium.protocol import Evidence
 from equipoise_studies.satisfaction.data import label_of
 from equipoise_studies.satisfaction.scoring import SCORES, binary_scores
 
@@ -58,7 +58,8 @@ def _drawn_collections(
 ) -> Iterator[tuple[str, pd.DataFrame, Floats]]:
     """Yield each collection, its predictions with the dialogue's number, and the draws.
 
-    The draws, shaped (resamples + 1, dialogues), count how often each dialogue is drawn.
+    The draws, shaped (resamples + 1, dialogues), count how often each dialogue is drawn. All rates
+    are computed from the same draws at once, so differences and products of them can be resampled.
     """
     for name, predictions in tested.groupby("collection", sort=True):
         place, dialogues = pd.factorize(predictions["sample"].str.partition(":")[0], sort=True)

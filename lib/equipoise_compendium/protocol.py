@@ -1,0 +1,279 @@
+"""The protocol: statements of papers and our own, what supports them, and evidence on them.
+
+``data/published/<paper>/claims.csv`` has one row per claim, with the values that support it and
+every collection that may judge it. ``collections.csv`` describes the collections. Notebooks compute
+the evidence, and `equipoise_compendium.verdicts` the verdicts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from equipoise_compendium import project
+from equipoise_compendium.printed import read_columns
+from equipoise_compendium.terms import (
+    ABOUT,
+    BASES,
+    KINDS,
+    NAMED_SYSTEMS,
+    QUANTIFIERS,
+    REPLICATED,
+    SOURCES,
+)
+from equipoise_compendium.words import interval, rounded
+
+STATED = [
+    "claim",
+    "artefact",
+    "kind",
+    "about",
+    "statement",
+    "quote",
+    "place",
+    "quantifier",
+    "measure",
+    "unit",
+    "criterion",
+    "bound_source",
+    "null",
+    "collections",
+    "control",
+    "reason",
+]
+"""Columns of a protocol.
+
+``criterion`` gives the values that support the claim, and ``bound_source`` the source of its bound.
+``null`` names the null distribution of a statistic that is above zero without any effect: a
+maximum, an absolute value or a best choice. ``control`` is the claim that a collection must support
+before it votes. ``reason`` states why a claim cannot be tested.
+"""
+COLLECTION = ["collection", "basis", "data", "reason", "counted"]
+"""Columns of ``collections.csv``.
+
+``reason`` states why other data may judge a claim. ``counted`` is the unit of ``n``; where a claim
+has another unit, it follows: ``topics; names-listed: conversations``.
+"""
+_95 = ndtri(0.975)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """An estimate and its 95% confidence interval over ``n`` units, with the paper's value.
+
+    The numbers are rounded, so that no decision depends on the last bits of the processor.
+    ``reason`` states why there is no interval (nothing was sampled) or, without an estimate, why
+    the collection cannot judge the claim.
+    """
+
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    published: float | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("estimate", "low", "high", "published"):
+            number = getattr(self, name)
+            if number is None:
+                continue
+            if math.isnan(number):
+                raise ValueError(f"evidence must not be NaN, got {self}")
+            object.__setattr__(self, name, rounded(number))
+        has_interval = self.low is not None
+        if has_interval != (self.high is not None) or has_interval == bool(self.reason):
+            raise ValueError(f"evidence must have an interval, or a reason for none, got {self}")
+        if self.low is None or self.high is None:
+            return
+        if self.estimate is None or not self.low <= self.estimate <= self.high:
+            raise ValueError(f"the estimate must be in its interval, got {self}")
+
+    def words(self, decimals: int = 3) -> str:
+        """Write the estimate with its interval, or why there is none."""
+        if self.estimate is None or self.low is None or self.high is None:
+            return self.reason
+        return interval(self.estimate, self.low, self.high, decimals)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """The values that support a claim: ``low`` to ``high``, without both bounds if ``open``."""
+
+    low: float
+    high: float
+    open: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Criterion:
+        """Read ``> 1``, ``>= 1``, ``< 1``, ``<= 1`` or ``in [-1, 1]``."""
+        number = r"([+-]?\d+(?:\.\d+)?)"
+        bound = re.fullmatch(rf"(<|>)(=?) {number}", text)
+        span = re.fullmatch(rf"in \[{number}, {number}\]", text)
+        if bound:
+            edge = float(bound[3])
+            low, high = (edge, math.inf) if bound[1] == ">" else (-math.inf, edge)
+            return cls(low, high, open=not bound[2])
+        if span:
+            return cls(float(span[1]), float(span[2]))
+        raise ValueError(f"criterion must be > 1, >= 1, < 1, <= 1 or in [-1, 1], got {text!r}")
+
+    def __contains__(self, value: float) -> bool:
+        if self.open:
+            return self.low < value < self.high
+        return self.low <= value <= self.high
+
+    def margin(self, value: float) -> float:
+        """Compute the distance from the nearest bound; negative outside the criterion."""
+        return min(value - self.low, self.high - value)
+
+    def tails(self, evidence: Evidence) -> tuple[float, float]:
+        """Compute two one-sided p-values: of meeting the criterion, and of not meeting it.
+
+        The first is small if the interval supports the claim, the second if it contradicts the
+        claim. Errors are normal, with the half of the interval that faces the bound.
+        """
+        if evidence.estimate is None:
+            raise ValueError("evidence must have an estimate to compute p-values")
+        estimate = evidence.estimate
+        if evidence.low is None or evidence.high is None or evidence.low == evidence.high:
+            return (0.0, 1.0) if estimate in self else (1.0, 0.0)
+        below, above = estimate - evidence.low, evidence.high - estimate
+        distances = []  # in standard errors, positive on the side that meets the criterion
+        if self.low > -math.inf:
+            gap = estimate - self.low
+            distances.append(_in_errors(gap, below if gap > 0 else above))
+        if self.high < math.inf:
+            gap = self.high - estimate
+            distances.append(_in_errors(gap, above if gap > 0 else below))
+        nearest = min(distances)
+        support, against = float(ndtr(-nearest)), float(ndtr(nearest))
+        return rounded(support, scale=0), rounded(against, scale=0)
+
+
+def _in_errors(gap: float, half: float) -> float:
+    """Divide a distance by the standard error, computed from half of a 95% interval."""
+    if half == 0:
+        return math.copysign(math.inf, gap) if gap else 0.0
+    return float(gap / (half / _95))
+
+
+def stated(paper: str) -> pd.DataFrame:
+    """Read the protocol of a paper, by the name of the claim."""
+    paths = [project.data("published", paper, name) for name in ("claims.csv", "collections.csv")]
+    return _stated(paper, paths[0], *map(project.sha256, paths)).copy()
+
+
+@cache  # a build needs it once per claim
+def _stated(paper: str, path: Path, *_digests: str) -> pd.DataFrame:
+    table = read_columns(path, STATED)
+    bases = collections(paper)["basis"].to_dict()
+    controls = set(table.loc[table["kind"] == "positive control", "claim"])
+    for row in table.itertuples():
+        _check(f"claim {row.claim} of {paper}", row, bases, controls)
+    repeated = table["claim"].duplicated()
+    if repeated.any():
+        raise ValueError(f"{paper}: claim {table.loc[repeated, 'claim'].iloc[0]} is listed twice")
+    return table.set_index("claim")
+
+
+def _check(claim: str, row: Any, bases: Mapping[str, str], controls: Collection[str]) -> None:
+    """Reject a row of a protocol that leaves a choice open or needs unsuitable data.
+
+    ``bases``: the basis of each collection.
+    """
+    _one_of(f"{claim}: kind", row.kind, KINDS)
+    _one_of(f"{claim}: quantifier", row.quantifier, QUANTIFIERS)
+    if row.kind == "finding":
+        _one_of(f"{claim}: about", row.about, ABOUT)
+        if not (row.quote and row.place):
+            raise ValueError(f"{claim}: a finding must have a quotation and its place")
+    names = names_in(row.collections)
+    if bool(row.reason) == bool(names):
+        raise ValueError(f"{claim}: must have collections, or a reason why it cannot be tested")
+    if row.reason:
+        return
+    if not (row.measure and row.unit):
+        raise ValueError(f"{claim}: measure and unit are missing")
+    Criterion.parse(str(row.criterion))
+    _one_of(f"{claim}: bound_source", row.bound_source, SOURCES)
+    if row.kind == "finding" and row.bound_source == "own":
+        raise ValueError(f"{claim}: the bound_source of a finding must be text or rounding")
+    for name in names:
+        _one_of(f"{claim}: collection", name, bases)
+    is_replicated = any(bases[name] == REPLICATED for name in names)
+    if is_replicated and row.about == NAMED_SYSTEMS:
+        raise ValueError(f"{claim}: is about {NAMED_SYSTEMS}, so other data cannot judge it")
+    if is_replicated and row.kind != "positive control":
+        if not names_in(row.control):
+            raise ValueError(f"{claim}: a claim judged on other data must have a control")
+    for name in names_in(row.control):
+        _one_of(f"{claim}: control", name, controls)
+
+
+def collections(paper: str) -> pd.DataFrame:
+    """Read the collections that judge the claims of a paper, by name."""
+    path = project.data("published", paper, "collections.csv")
+    return _collections(paper, path, project.sha256(path))
+
+
+@cache
+def _collections(paper: str, path: Path, _digest: str) -> pd.DataFrame:
+    table = read_columns(path, COLLECTION)
+    for row in table.itertuples():
+        collection = f"collection {row.collection} of {paper}"
+        _one_of(f"{collection}: basis", row.basis, BASES)
+        if row.basis == REPLICATED and not row.reason:
+            raise ValueError(f"{collection}: reason must state why it may judge a claim")
+    return table.set_index("collection")
+
+
+def names_in(cell: object) -> list[str]:
+    """Split names at semicolons; ``none`` is not a name."""
+    names = [name.strip() for name in str(cell).split(";")]
+    return [name for name in names if name not in ("", "none")]
+
+
+def unit_of(counted: str, claim: str) -> str:
+    """Return the unit of ``n`` of a claim; ``counted`` is the cell of ``collections.csv``."""
+    unit, *others = names_in(counted) or [""]
+    return dict(other.split(": ", 1) for other in others).get(claim, unit)
+
+
+def _one_of(place: str, value: object, known: Any) -> None:
+    if value not in known:
+        raise ValueError(f"{place} must be one of {', '.join(known)}, got {value!r}")
+
+
+def evidence_of(
+    paper: str, name: str, evidence: Mapping[str, Evidence | Mapping[str, Evidence]]
+) -> dict[str, Any]:
+    """Check the evidence on a claim against the protocol; return its entry in a manifest.
+
+    ``evidence``: by collection, one number or a mapping by part (system, setting, cell).
+    """
+    claims = stated(paper)
+    if name not in claims.index:
+        raise ValueError(f"claim {name!r} is missing from data/published/{paper}/claims.csv")
+    expected = names_in(claims.loc[name, "collections"])
+    if set(evidence) != set(expected):
+        raise ValueError(
+            f"claim {name} of {paper}: collections must be {'; '.join(expected)}, "
+            f"got {'; '.join(evidence)}"
+        )
+    by_collection = {}
+    for collection in expected:
+        given = evidence[collection]
+        parts = {"": given} if isinstance(given, Evidence) else given
+        if not parts or (len(parts) > 1 and claims.loc[name, "quantifier"] == "mean"):
+            raise ValueError(f"claim {name} of {paper}, {collection}: a mean must be one number")
+        by_collection[collection] = [{"part": part, **asdict(parts[part])} for part in parts]
+    return {"name": name, "evidence": by_collection}
