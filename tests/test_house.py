@@ -187,6 +187,16 @@ def test_studies_never_import_each_other() -> None:
                 assert own[1] == parts[1], f"{name} imports {other}, of another study"
 
 
+def test_scripts_in_data_share_by_their_study_only() -> None:
+    """They import their own study, and load no other script."""
+    for path in (ROOT / "data").rglob("*.py"):
+        assert not re.search(r"runpy|spec_from_file|sys\.path", path.read_text()), path
+        for other in imported(path):
+            parts = other.split(".")
+            if parts[0] == "equipoise_studies" and parts[1] in CHAPTERS:
+                assert parts[1] == path.parent.name, f"{path} imports {other}"
+
+
 def test_nothing_unsafe_is_called() -> None:
     forbidden = {"eval", "exec", "compile"}
     for path in [*modules(), *(ROOT / "tests").rglob("*.py")]:

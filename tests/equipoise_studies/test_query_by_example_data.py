@@ -1,10 +1,9 @@
-"""Chapter 2: configs, the committed derived data, recorded scores, and what make.py reads."""
+"""Chapter 2: configs, the committed derived data, recorded scores, and texts."""
 
 from __future__ import annotations
 
 import json
 import re
-import runpy
 from collections import Counter, defaultdict
 from itertools import permutations
 from pathlib import Path
@@ -17,20 +16,13 @@ import yaml
 
 from equipoise_compendium import project, registry
 from equipoise_compendium.printed import printed_table
-from equipoise_studies.query_by_example import data
+from equipoise_studies.query_by_example import data, texts
 from equipoise_studies.query_by_example.data import PAIR, read_derived, read_study
 from equipoise_studies.query_by_example.systems import DerivedData
 from upstream import skip_without
 
 CONFIGS = project.root() / "data" / "studies" / "query_by_example"
 DERIVED = project.root() / "data" / "facts" / "query_by_example"
-MAKE = DERIVED / "make.py"
-
-
-@pytest.fixture(scope="module")
-def make() -> dict[str, Any]:
-    """The names in make.py."""
-    return runpy.run_path(str(MAKE))
 
 
 # --- configs --------------------------------------------------------------------------------------
@@ -39,10 +31,10 @@ def make() -> dict[str, Any]:
 def test_the_text_of_a_paper_is_joined_as_the_config_says() -> None:
     row = {"document": "p", "title": "On graphs", "abstract": "Trees_2: cut"}
     papers = pd.DataFrame([row])
-    assert data.text_of(papers)["p"] == "On graphs Trees_2: cut"
+    assert texts.text_of(papers)["p"] == "On graphs Trees_2: cut"
     order = read_study("thesis").collection.text
     # A title follows the last word of an abstract that ends without a sign.
-    assert data.text_of(papers, order)["p"] == "Trees_2  cutOn graphs"
+    assert texts.text_of(papers, order)["p"] == "Trees_2  cutOn graphs"
 
 
 def test_committed_configs_are_read() -> None:
@@ -186,14 +178,14 @@ def test_scores_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
         data.read_scores(moved, judgements)
 
 
-# --- make.py --------------------------------------------------------------------------------------
+# --- texts ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.upstream
-def test_the_kinds_of_links_of_cacm_are_what_their_counts_say(make: dict[str, Any]) -> None:
+def test_the_kinds_of_links_of_cacm_are_what_their_counts_say() -> None:
     """Kind 5 is a citation; 4 counts the works that both cite, 6 the papers that cite both."""
     skip_without("cacm")
-    _, links = make["read_smart"](registry.fetch("cacm", "cacm.all"))
+    _, links = texts.read_smart(registry.fetch("cacm", "cacm.all"))
     links = links[links["document"] != links["other"]]
     counts = {
         kind: Counter(zip(own["document"], own["other"], strict=True))
@@ -201,12 +193,12 @@ def test_the_kinds_of_links_of_cacm_are_what_their_counts_say(make: dict[str, An
     }
     # The later of two papers cites the earlier: papers are numbered much in their order.
     cited_by, citing = defaultdict(set), defaultdict(set)
-    for document, other in counts[make["CITATION"]]:
+    for document, other in counts[texts.CITATION]:
         if document > other:
             cited_by[document].add(other)
             citing[other].add(document)
     equal = {}
-    for kind, sets in ((4, citing), (make["CO_CITATION"], cited_by)):
+    for kind, sets in ((4, citing), (texts.CO_CITATION, cited_by)):
         derived = Counter(pair for papers in sets.values() for pair in permutations(papers, 2))
         equal[kind] = sum(counts[kind][pair] == n for pair, n in derived.items()), len(derived)
     assert equal == {4: (9836, 10798), 6: (9006, 11424)}
@@ -221,9 +213,7 @@ def annotation(document: str, grade: int | None = None) -> str:
     return "\n".join([*lines, "ABSTRACT: background_label: One.", "result_label: Two.", "", ""])
 
 
-def test_csfcube_is_read_and_grades_that_differ_are_rejected(
-    make: dict[str, Any], tmp_path: Path
-) -> None:
+def test_csfcube_is_read_and_grades_that_differ_are_rejected(tmp_path: Path) -> None:
     folder = tmp_path / "readable_annotations"
     folder.mkdir()
     text = annotation("1") + annotation("1", 3) + annotation("3", 2)
@@ -239,7 +229,7 @@ def test_csfcube_is_read_and_grades_that_differ_are_rejected(
     def fetch(_: str, name: str) -> Path:
         return tmp_path / name
 
-    papers, judgements, splits_read = make["load_csfcube"](fetch)
+    papers, judgements, splits_read = texts.load_csfcube(fetch)
     assert papers.to_numpy().tolist() == [["1", "T1", "One. Two."], ["3", "T3", "One. Two."]]
     # A query that is its own candidate is left out.
     assert judgements.to_numpy().tolist() == [["background", "1", "3", 2]]
@@ -249,10 +239,10 @@ def test_csfcube_is_read_and_grades_that_differ_are_rejected(
     ]
     (folder / "1-background-adju.txt").write_text(text.replace("(+2)", "(+1)"))
     with pytest.raises(ValueError, match="differ from the annotations"):
-        make["load_csfcube"](fetch)
+        texts.load_csfcube(fetch)
     (folder / "1-background-adju.txt").write_text(text.replace("TITLE: T3", "no field"))
     with pytest.raises(ValueError, match=r"adju\.txt, line 19: not in CSFCube's format"):
-        make["load_csfcube"](fetch)
+        texts.load_csfcube(fetch)
 
 
 SMALL = """.I 1
@@ -276,22 +266,18 @@ Forests
 """
 
 
-def test_a_file_in_smarts_format_is_read_as_papers_and_links(
-    make: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_file_in_smarts_format_is_read_as_papers_and_links(tmp_path: Path) -> None:
     path = tmp_path / "small.all"
     path.write_text(SMALL)
-    papers, links = make["read_smart"](path)
+    papers, links = texts.read_smart(path)
     assert papers.to_numpy().tolist() == [[1, "On trees", "Leaves and roots."], [2, "Forests", ""]]
     assert links.to_numpy().tolist() == [[1, 2, 5], [1, 3, 6], [2, 1, 5]]
     path.write_text(SMALL.replace("3\t6\t1", "3\t6\t2"))
     with pytest.raises(ValueError, match="line 12: a link must end in its own paper's number"):
-        make["read_smart"](path)
+        texts.read_smart(path)
 
 
-def test_five_linked_papers_are_relevant_and_25_without_any_link_are_not(
-    make: dict[str, Any], tmp_path: Path
-) -> None:
+def test_five_linked_papers_are_relevant_and_25_without_any_link_are_not(tmp_path: Path) -> None:
     """Forty papers each; paper 1 is linked to 2 to 9, paper 2 to four others only."""
     cisi: dict[int, list[tuple[int, int]]] = {paper: [(paper, 9)] for paper in range(1, 41)}
     cisi[1] += [(other, 3) for other in range(2, 8)] + [(8, 2), (9, 1)]
@@ -310,7 +296,7 @@ def test_five_linked_papers_are_relevant_and_25_without_any_link_are_not(
     def fetch(_: str, name: str) -> Path:
         return tmp_path / name
 
-    papers, judgements, splits = make["load_links"](fetch)
+    papers, judgements, splits = texts.load_links(fetch)
     by_query = judgements.groupby(["task", "query"])
     expected = {("cisicocite", "cisi1"), ("cacmcocite", "cacm1"), ("cacmcite", "cacm2")}
     assert set(by_query.groups) == expected
@@ -327,5 +313,5 @@ def test_five_linked_papers_are_relevant_and_25_without_any_link_are_not(
     # A paper without an abstract is left out.
     assert not {"cisi30", "cacm30"} & {*papers["document"], *judgements["document"]}
     assert splits.groupby(["query", "fold"])["part"].nunique().eq(1).all()
-    assert judgements.equals(make["load_links"](fetch).judgements)
-    assert not judgements.equals(make["load_links"](fetch, seed=1).judgements)
+    assert judgements.equals(texts.load_links(fetch).judgements)
+    assert not judgements.equals(texts.load_links(fetch, seed=1).judgements)

@@ -1,22 +1,16 @@
-"""The script that makes the derived data of chapter 3."""
+"""Texts of chapter 3, and the script that makes its derived data."""
 
 import runpy
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from equipoise_compendium import project
+from equipoise_studies.satisfaction import texts
 
 SCRIPT = project.root() / "data" / "facts" / "satisfaction" / "make.py"
 GOOD = "\nUSER\tA train?\tTrain-Inform\t3,3,2\nSYSTEM\tWhere to?\t\t\nUSER\tOVERALL\t\t3,3\n"
-
-
-@pytest.fixture(scope="module")
-def make() -> dict[str, Any]:
-    """The functions of the script."""
-    return runpy.run_path(str(SCRIPT))
 
 
 def written(folder: Path, text: str) -> Path:
@@ -37,10 +31,10 @@ def written(folder: Path, text: str) -> Path:
     ],
 )
 def test_a_broken_file_of_dialogues_is_named_by_line(
-    make: dict[str, Any], tmp_path: Path, text: str, message: str
+    tmp_path: Path, text: str, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        make["read_dialogues"](written(tmp_path, text))
+        texts.read_dialogues(written(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -53,20 +47,18 @@ def test_a_broken_file_of_dialogues_is_named_by_line(
         "['a|||b', 3]\t[0, 0]\t1\n",
     ],
 )
-def test_a_broken_file_of_classes_is_named_by_line(
-    make: dict[str, Any], tmp_path: Path, text: str
-) -> None:
+def test_a_broken_file_of_classes_is_named_by_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match="line 2: must have a list of exchanges"):
-        make["read_classes"](written(tmp_path, "['u|||s']\t[0]\t1\n" + text))
+        texts.read_classes(written(tmp_path, "['u|||s']\t[0]\t1\n" + text))
 
 
-def test_a_system_that_speaks_twice_is_one_response(make: dict[str, Any], tmp_path: Path) -> None:
-    table = make["read_classes"](written(tmp_path, "['a|||b|||c', 'OVERALL|||']\t[0, 1]\t1\n"))
+def test_a_system_that_speaks_twice_is_one_response(tmp_path: Path) -> None:
+    table = texts.read_classes(written(tmp_path, "['a|||b|||c', 'OVERALL|||']\t[0, 1]\t1\n"))
     assert table.to_numpy().tolist() == [[("a", "OVERALL"), ("b c", ""), 1]]
 
 
-def test_service_follows_the_last_act_or_word(make: dict[str, Any]) -> None:
-    service_of = make["service_of"]
+def test_service_follows_the_last_act_or_word() -> None:
+    service_of = texts.service_of
     assert service_of(["Hotel-Inform", "Booking-Book"], ["A hotel", "Booked"], {}) == "hotel"
     by_word = {"film": "films", "bus": "buses"}
     assert service_of(["INFORM"], ["a film, then a bus"], by_word) == "buses"
@@ -90,8 +82,8 @@ def dialogues() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dialogue", "line", "speaker", "text", "act", "ratings"])
 
 
-def test_samples_end_with_a_response(make: dict[str, Any]) -> None:
-    samples = make["samples_of"](dialogues().query("dialogue == '0'"), {})
+def test_samples_end_with_a_response() -> None:
+    samples = texts.samples_of(dialogues().query("dialogue == '0'"), {})
     assert samples["sample"].tolist() == ["0:2", "0:4", "0:6", "0:8"]
     assert samples["users"].tolist()[-1] == ("u0.0", "u0.1", "u0.2", "u0.3")
     assert samples["systems"].str[-1].tolist() == ["s0.0", "s0.1", "s0.2", "s0.3"]
@@ -99,17 +91,17 @@ def test_samples_end_with_a_response(make: dict[str, Any]) -> None:
     assert samples["response_words"].tolist() == [1, 1, 1, 1]
 
 
-def test_parts_need_one_dialogue_each(make: dict[str, Any]) -> None:
+def test_parts_need_one_dialogue_each() -> None:
     sample = pd.DataFrame({"users": [("u1.3", "U1 . 4!", "OVERALL")]})
-    parts = make["parts_of"](dialogues(), {"test": sample})
+    parts = texts.parts_of(dialogues(), {"test": sample})
     assert parts.to_dict() == dict.fromkeys("0234", "train") | {"1": "test"}
     with pytest.raises(ValueError, match="must be of one dialogue, got 1"):
-        make["parts_of"](dialogues(), {"test": sample, "valid": sample})
+        texts.parts_of(dialogues(), {"test": sample, "valid": sample})
 
 
-def test_donors_are_of_the_same_service_and_the_opposite_label(make: dict[str, Any]) -> None:
-    samples = make["samples_of"](dialogues(), {})
-    pairs = make["nearest_donors"](samples, samples)
+def test_donors_are_of_the_same_service_and_the_opposite_label() -> None:
+    samples = texts.samples_of(dialogues(), {})
+    pairs = runpy.run_path(str(SCRIPT))["nearest_donors"](samples, samples)
     by_sample = samples.set_index("sample")
     own, donors = by_sample.loc[pairs["sample"]], by_sample.loc[pairs["donor"]]
     assert sorted(set(own["dialogue"])) == ["0", "1", "3"]  # a hotel and a taxi have no donor

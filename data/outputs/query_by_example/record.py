@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import runpy
 import tempfile
 import time
 from collections.abc import Sequence
@@ -40,8 +39,8 @@ from equipoise_studies.query_by_example.data import (
     Study,
     System,
     read_study,
-    text_of,
 )
+from equipoise_studies.query_by_example.texts import Dataset, load, text_of
 
 CHUNK = 2000  # pairs, or documents, whose scores of all tokens are in memory
 HARD = 20  # papers that BM25 ranks highest, from which a negative is drawn
@@ -60,10 +59,10 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """The inputs of a recording; ``dataset`` is the result of ``load`` in make.py."""
+    """The inputs of a recording."""
 
     study: Study
-    dataset: Any
+    dataset: Dataset
     models: Path
     output: Path
     limit: int | None
@@ -488,9 +487,8 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="number of pairs, and of examples per stage")
     options = parser.parse_args()
     study = read_study(options.config)
-    make = runpy.run_path(str(project.root() / "data/facts/query_by_example/make.py"))
     output = options.output or study.outputs
-    Record(Run(study, make["load"](study), options.models, output, options.limit)).complete()
+    Record(Run(study, load(study), options.models, output, options.limit)).complete()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import json
 import math
 import os
 import re
-import runpy
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,12 +30,16 @@ from sklearn.metrics import recall_score
 from sklearn.pipeline import make_pipeline
 from tqdm import tqdm
 
-from equipoise_compendium import project
 from equipoise_compendium.writing import harmless
 from equipoise_studies.satisfaction import data
 from equipoise_studies.satisfaction.data import Estimator, Model, Study
+from equipoise_studies.satisfaction.texts import (
+    annotated_items,
+    dialogue_text,
+    read_collection,
+    read_users,
+)
 
-MAKE = runpy.run_path(str(project.root() / "data" / "facts" / "satisfaction" / "make.py"))
 SEED = 20240501
 KEYS = ["collection", "world", "sample", "system", "setup"]
 LABEL_TOKENS = 16  # of an answer that is a label, at most
@@ -184,7 +187,7 @@ def write_responses(study: Study, samples: pd.DataFrame, models: Path, limit: in
         return
     language_model = LanguageModel(writer, models)
     for row in tqdm(missing.itertuples(), total=len(missing), desc="written"):
-        text = MAKE["dialogue_text"](row.users, row.systems)
+        text = dialogue_text(row.users, row.systems)
         answer = language_model.answer(filled(prompt, text), writer.tokens)
         written = "".join(token for token, _ in answer).rpartition("SYSTEM:")[2].strip()
         response = written.partition("\n")[0].strip()
@@ -465,7 +468,7 @@ def example_dialogues(train: pd.DataFrame) -> list[str]:
     # In the order of the prompt's labels; a rating of 3 is an example of neither.
     for pool in (shortest[shortest["rating"] >= 4], shortest[shortest["rating"] < 3]):
         drawn = pool.iloc[rng.integers(len(pool))]
-        examples.append(MAKE["dialogue_text"](drawn["users"], drawn["systems"]))
+        examples.append(dialogue_text(drawn["users"], drawn["systems"]))
     return examples
 
 
@@ -475,7 +478,7 @@ def predict_by_prompt(
     """Yield the probability of dissatisfaction of each sample, after two training samples."""
     examples = example_dialogues(train)
     for row in tqdm(samples.itertuples(), total=len(samples), desc=language_model.name):
-        text = MAKE["dialogue_text"](row.users, row.systems)
+        text = dialogue_text(row.users, row.systems)
         answer = language_model.answer(filled(prompt, text, examples), LABEL_TOKENS)
         yield label_probability(answer)
 
@@ -597,7 +600,7 @@ def label_users(study: Study, models: Path) -> None:
     for system, estimator in study.users.items():
         settings["estimators"][system] = estimator.model_dump(mode="json")
         if system not in known:
-            parts = predict_users(study, system, MAKE["read_users"](), models)
+            parts = predict_users(study, system, read_users(), models)
             labelled = [rows.assign(system=system, setup=setup) for setup, rows in parts]
             append(path, pd.concat(labelled)[columns])
     settings_path = study.outputs / "settings" / "users.json"
@@ -618,9 +621,9 @@ def main() -> None:
 
     if study.users:
         label_users(study, options.models)
-    samples = pd.concat([MAKE["read_collection"](study, name)[1] for name in data.COLLECTIONS])
+    samples = pd.concat([read_collection(study, name)[1] for name in data.COLLECTIONS])
     write_responses(study, samples, options.models, options.limit)
-    items = MAKE["annotated_items"](samples, data.written_responses(study))
+    items = annotated_items(samples, data.written_responses(study))
     if not ask_annotators(study, items) and study.counterfactuals == "written":
         return
     parts = [data.estimated(samples, "valid").assign(world="valid")]

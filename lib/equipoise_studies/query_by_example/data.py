@@ -315,18 +315,6 @@ def example_weights(study: Study) -> pd.DataFrame:
     return table[~is_tilde | table["token"].str.fullmatch("[a-z]{4,}")]
 
 
-def text_of(papers: pd.DataFrame, order: str = "title first") -> pd.Series:
-    """Return the text by which each paper is searched, as `CollectionSettings.text` names it.
-
-    thesis section 2.3.1: "a concatenation of abstract and title".
-    """
-    if order == "title first":
-        text = (papers["title"] + " " + papers["abstract"]).str.strip()
-    else:
-        text = (papers["abstract"] + papers["title"]).str.replace(r"[^\w]", " ", regex=True)
-    return text.set_axis(pd.Index(papers["document"], name="document")).rename("text")
-
-
 def task_name(task: str) -> Any:
     """Return the name of a task in tables."""
     return TASK_NAMES.get(task, task.capitalize())
