@@ -219,17 +219,5 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def post_process(
     notebook: nbformat.NotebookNode, resources: Any
 ) -> tuple[nbformat.NotebookNode, Any]:
-    """Normalise a notebook that pytest-notebook has executed, like the build.
-
-    The evidence on claims is left out: the build adds the verdicts, from all reports of a paper.
-    """
-    return without_claims(normalise(notebook)), resources
-
-
-def without_claims(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Return a notebook without the evidence on claims in its outputs."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if "equipoise-claim" in output.get("metadata", {}):
-                output["data"] = {}
-    return notebook
+    """Normalise a notebook that pytest-notebook has executed, like the build."""
+    return normalise(notebook), resources

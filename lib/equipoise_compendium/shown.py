@@ -332,7 +332,8 @@ def show_table(
         unexplained = [each for each in comparison.differences if not each.reason]
         notes = difference_lines(each for each in comparison.differences if each.reason)
     grid = _grid(table, digits, comparison)
-    values = {"name": name, "caption": caption, "verdict": verdict, **grid, "notes": notes}
+    values: dict[str, Any] = {"name": name, "caption": caption, "verdict": verdict, **grid}
+    values["notes"] = notes
     title = f"{markdown_cell(caption)}. {verdict}".strip()
     markdown = f"{title}\n\n{markdown_table(grid['header'], grid['rows'])}"
     if notes:

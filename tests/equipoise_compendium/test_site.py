@@ -267,7 +267,7 @@ def hostile_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for shown_output in (table, report.say(HOSTILE), shown.show_answer([HOSTILE])):
         data, metadata = shown_output._repr_mimebundle_()
         outputs.append(nbformat.v4.new_output("display_data", data, metadata=metadata))
-    unknown = {"equipoise": {"__class__": {}}}
+    unknown: dict[str, Any] = {"equipoise": {"__class__": {}}}
     outputs.append(nbformat.v4.new_output("display_data", {"text/html": HOSTILE}, metadata=unknown))
     title = nbformat.v4.new_markdown_cell("# A hostile transcript\n\nand a formula, $L + 1$")
     code = nbformat.v4.new_code_cell("1", outputs=outputs)
