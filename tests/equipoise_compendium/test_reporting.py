@@ -253,7 +253,7 @@ def test_claims_with_a_reason_are_not_testable_and_share_a_box(
     claims.loc[of_table[:2], "reason"] = "no <b>corpus</b> is available"
     claims.loc[of_table[2], "reason"] = "people judged it"
     claims.loc[of_table, "collections"] = "none"
-    for module in ("report", "verdicts"):
+    for module in ("report", "protocol", "verdicts"):
         monkeypatch.setattr(f"equipoise_compendium.{module}.stated", lambda _: claims)
     report.table("gfrc/table-2", printed_table("gfrc/table-2"), basis=REPLICATED, data="a toy")
     page = report.untestable("gfrc/table-2").formats["text/html"]
