@@ -115,9 +115,7 @@ def new_folder(path: str | Path) -> Iterator[Path]:
         raise ValueError(message) from None
 
 
-def _write(
-    path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool, for_spreadsheets: bool
-) -> None:
+def _write(path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool) -> None:
     with path.open("wb") as file:
         if isinstance(content, str):
             file.write(content.encode())
@@ -126,19 +124,16 @@ def _write(
         elif parquet:
             content.to_parquet(file, index=False)
         else:
-            write_csv(content, file, for_spreadsheets=for_spreadsheets)
+            write_csv(content, file)
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_files(
-    contents: Mapping[Path, pd.DataFrame | str | bytes], *, for_spreadsheets: bool = False
-) -> None:
+def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
     """Write text files, and tables as CSV or Parquet by the ending of the name.
 
     All files are written under temporary names before the first is moved, so that a full disk
     leaves every file unchanged. A link keeps its target, and a file keeps its mode.
-    ``for_spreadsheets`` is as in `write_csv`.
     """
     path = Path()
     try:
@@ -150,7 +145,7 @@ def write_files(
                     raise ValueError(f"cannot write {path}, which is a folder; nothing was written")
                 staged = stack.enter_context(staging(target))
                 is_parquet = path.suffix.lower() == ".parquet"
-                _write(staged, content, parquet=is_parquet, for_spreadsheets=for_spreadsheets)
+                _write(staged, content, parquet=is_parquet)
                 if target.exists():
                     staged.chmod(target.stat().st_mode & 0o7777)
                 moves.append((staged, target))
