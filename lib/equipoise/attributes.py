@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from equipoise.arrays import Floats, normalised
-from equipoise.errors import input_error, shown
+from equipoise.errors import excerpt, input_error
 from equipoise.readers import number, read_yaml
 
 CORE_COLUMNS = ("run", "topic", "turn", "start", "end", "level")
@@ -34,10 +34,10 @@ class AttributeSet:
 
     def __post_init__(self) -> None:
         if self.kind not in ("ordinal", "nominal"):
-            raise ValueError(f"kind must be 'ordinal' or 'nominal', got {shown(self.kind)}")
+            raise ValueError(f"kind must be 'ordinal' or 'nominal', got {excerpt(self.kind)}")
         groups = tuple(self.groups)
         if len(groups) < 2 or len(set(groups)) < len(groups):
-            raise ValueError(f"groups must be two or more different names, got {shown(groups)}")
+            raise ValueError(f"groups must be two or more different names, got {excerpt(groups)}")
         target = normalised(self.target, len(groups))
         target.flags.writeable = False
         # The class is frozen for everybody else.
@@ -47,7 +47,9 @@ class AttributeSet:
     def with_target(self, target: Sequence[float] | Literal["uniform"]) -> AttributeSet:
         """The same groups with another target."""
         if isinstance(target, str) and target != "uniform":
-            raise ValueError(f"target must be 'uniform' or a list of numbers, got {shown(target)}")
+            raise ValueError(
+                f"target must be 'uniform' or a list of numbers, got {excerpt(target)}"
+            )
         numbers = np.ones(len(self.groups)) if isinstance(target, str) else np.asarray(target)
         return replace(self, target=numbers)
 
@@ -93,7 +95,7 @@ def attribute_sets(content: object, name: str = "attribute sets") -> dict[str, A
     array([0.25, 0.75])
     """
     if not isinstance(content, Mapping) or not content:
-        raise input_error(name, "attribute sets by name", shown(content))
+        raise input_error(name, "attribute sets by name", excerpt(content))
     sets = {}
     for label, entry in content.items():
         try:
@@ -107,13 +109,13 @@ def _attribute_set(label: str, entry: object) -> AttributeSet:
     if label in (*CORE_COLUMNS, "entity") or not label.strip():
         raise ValueError("an attribute set must not have the name of another column of the nuggets")
     if not isinstance(entry, Mapping) or set(entry) != {"kind", "groups", "target"}:
-        keys = ", ".join(map(str, entry)) if isinstance(entry, Mapping) else shown(entry)
+        keys = ", ".join(map(str, entry)) if isinstance(entry, Mapping) else excerpt(entry)
         raise ValueError(f"the keys must be kind, groups and target, got {keys}")
     groups, target = entry["groups"], entry["target"]
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
-        raise ValueError(f"groups must be a list of names, got {shown(groups)}")
+        raise ValueError(f"groups must be a list of names, got {excerpt(groups)}")
     if target != "uniform" and not isinstance(target, list):
-        raise ValueError(f"target must be 'uniform' or a list of numbers, got {shown(target)}")
+        raise ValueError(f"target must be 'uniform' or a list of numbers, got {excerpt(target)}")
     numbers = np.ones(len(groups))
     if target != "uniform":
         numbers = np.array([number(str(share)) for share in target])

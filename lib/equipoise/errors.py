@@ -27,7 +27,7 @@ def plain(text: object) -> str:
     return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """A value as an error message shows it: quoted and shortened."""
     return _BRIEF.repr(value.tolist() if hasattr(value, "tolist") else value)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from equipoise.arrays import Booleans, Floats, Integers, starts
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.errors import shown
+from equipoise.errors import excerpt
 from equipoise.readers import Table, number, read_table
 
 
@@ -159,7 +159,7 @@ def _memberships(table: Table, attribute: AttributeSet, needed: Booleans) -> Flo
             vectors[code] = attribute.memberships([number(text) for text in numbers])
         except ValueError:
             row = int(np.flatnonzero(codes == code)[0])
-            raise table.error(row, attribute.name, attribute.wanted, shown(value)) from None
+            raise table.error(row, attribute.name, attribute.wanted, excerpt(value)) from None
     memberships: Floats = vectors[codes]
     table.reject(needed & ~memberships.any(axis=1), attribute.name, attribute.wanted)
     return memberships

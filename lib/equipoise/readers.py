@@ -26,7 +26,7 @@ import pyarrow.csv
 import yaml
 
 from equipoise.arrays import Floats, Integers
-from equipoise.errors import InputError, input_error, listed, shown
+from equipoise.errors import InputError, excerpt, input_error, listed
 
 Source = str | Path
 LARGEST_INTEGER = 10**9
@@ -100,7 +100,7 @@ def number(text: str) -> float:
     except (ValueError, ZeroDivisionError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"must be a finite number, got {shown(text)}")
+        raise ValueError(f"must be a finite number, got {excerpt(text)}")
     return value
 
 
@@ -112,7 +112,7 @@ def _different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"two keys {shown(twice)}")
+        raise ValueError(f"two keys {excerpt(twice)}")
     return content
 
 
@@ -141,7 +141,7 @@ def read_json_lines(path: Source, text: str | None = None) -> list[tuple[int, di
         except ValueError as error:
             raise input_error(path, "a JSON object", str(error), line_number) from None
         if not isinstance(row, dict):
-            raise input_error(path, "a JSON object", shown(row), line_number)
+            raise input_error(path, "a JSON object", excerpt(row), line_number)
         rows.append((line_number, row))
     return rows
 
@@ -153,7 +153,7 @@ class _UniqueKeys:
         keys = []
         for key, _ in node.value:
             if key.value in keys:
-                problem = f"the key {shown(key.value)} twice"
+                problem = f"the key {excerpt(key.value)} twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             keys.append(key.value)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)  # type: ignore[misc]
@@ -223,7 +223,7 @@ class Table:
         rows = np.flatnonzero(np.asarray(mask))
         if not len(rows):
             return
-        found = shown(self.frame[column].iloc[rows[0]])
+        found = excerpt(self.frame[column].iloc[rows[0]])
         if len(rows) > 1:
             found += f" (and {len(rows) - 1} more)"
         raise self.error(int(rows[0]), column, wanted, found)
@@ -280,7 +280,7 @@ def _csv_table(path: Source, text: str) -> Table:
     _, header = next(iter(_records(text)))
     for separator, name in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and separator in header[0]:
-            raise input_error(path, "separated by commas", f"{name} in {shown(header[0])}", 1)
+            raise input_error(path, "separated by commas", f"{name} in {excerpt(header[0])}", 1)
     content = text.encode() + b"\n"
     try:
         table = pyarrow.csv.read_csv(

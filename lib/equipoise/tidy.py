@@ -16,11 +16,11 @@ import pandas as pd
 
 from equipoise.arrays import by_score
 from equipoise.errors import (
+    excerpt,
     input_error,
     listed,
     need_columns,
     refuse_twice,
-    shown,
 )
 from equipoise.loaders.scores import OTHER_NAMES, read_scores
 from equipoise.loaders.trec import read_qrels, read_runs
@@ -49,14 +49,14 @@ def frame_of(source: Any, label: str, value: str) -> pd.DataFrame:
         for topic, numbers in source.items():
             if not isinstance(numbers, Mapping):
                 wanted = f"a {value} by document by topic, such as {{'q1': {{'d1': 1}}}}"
-                raise input_error(label, wanted, shown(source))
+                raise input_error(label, wanted, excerpt(source))
             rows += [(topic, document, number) for document, number in numbers.items()]
         return pd.DataFrame(rows, columns=["topic", "document", value])
     is_list = isinstance(source, Iterable) and not isinstance(source, (str, bytes))
     entries = list(source) if is_list else []
     if not entries or not all(hasattr(entry, "_fields") for entry in entries):
         wanted = "a table, a dict of dicts, or named tuples with query_id, doc_id and so on"
-        raise input_error(label, wanted, shown(source))
+        raise input_error(label, wanted, excerpt(source))
     return pd.DataFrame(entries)
 
 
@@ -92,7 +92,7 @@ def numbers_of(values: pd.Series, label: str, column: str) -> pd.Series:
     numbers = pd.to_numeric(values, errors="coerce")
     wrong = values[~np.isfinite(numbers.astype("float64"))]
     if len(wrong):
-        raise input_error(label, "a finite number", shown(wrong.iloc[0]), column=column)
+        raise input_error(label, "a finite number", excerpt(wrong.iloc[0]), column=column)
     return numbers
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from equipoise.errors import listed, plain, shown
+from equipoise.errors import excerpt, listed, plain
 
 FAILED = 3
 """The status with which a command ends where a condition holds; 2 is that of rejected input."""
@@ -56,7 +56,7 @@ def read_condition(text: str) -> Condition:
     if match is None:
         raise ValueError(
             f"must be a measure, one of > >= < <=, and a number, such as 'CAB-precision>0.05' or"
-            f" '>5 points', or 'GF-NMD[SIZE]<0.3' for one run or attribute, got {shown(text)}"
+            f" '>5 points', or 'GF-NMD[SIZE]<0.3' for one run or attribute, got {excerpt(text)}"
         )
     label = match["label"] or ""
     bound = number(match["bound"]) / (100 if match["unit"] else 1)
@@ -130,13 +130,13 @@ def _rows_of(condition: Condition, means: Any, labels: Sequence[str]) -> list[di
     message = _out_of_range(condition, rows["value"])
     if rows.empty:
         names = listed(dict.fromkeys(means["measure"]), 40)
-        measure = shown(condition.measure)
+        measure = excerpt(condition.measure)
         message = f"unknown measure {measure} in {condition.text!r}, must be one of {names}"
     elif condition.label:
         names = listed(dict.fromkeys(filter(None, rows[list(labels)].to_numpy().ravel())), 40)
         rows = rows[(rows[list(labels)] == condition.label).any(axis=1)]
         if rows.empty:
-            label = shown(condition.label)
+            label = excerpt(condition.label)
             message = f"unknown name {label} in {condition.text!r}, must be one of {names}"
     if not message and rows["value"].isna().any():
         message = (

@@ -162,7 +162,7 @@ def _run(
 def unexplained_cells(folder: Path) -> str:
     """Return a message about cells of a report that differ without a reason, else ""."""
     from equipoise_compendium.printed import Difference
-    from equipoise_compendium.shown import difference_lines
+    from equipoise_compendium.rendering import difference_lines
 
     manifest = read_manifest(folder)
     lines = []

@@ -15,7 +15,7 @@ from functools import cache
 import pandas as pd
 
 from equipoise_compendium import project
-from equipoise_compendium.shown import markdown_cell
+from equipoise_compendium.rendering import markdown_cell
 
 # A value may contain a comma, so a condition ends only where another begins.
 _CONDITION_ENDS = re.compile(r",(?=[^,=]+=)")

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise_compendium.printed import artefacts
-from equipoise_compendium.shown import markdown_cell, markdown_table
+from equipoise_compendium.rendering import markdown_cell, markdown_table
 from equipoise_compendium.terms import BASES, KINDS, STATUSES, VERDICTS
 from equipoise_compendium.verdicts import as_claims, counts
 

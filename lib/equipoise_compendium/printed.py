@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from equipoise_compendium import project
+from equipoise_compendium.formatting import CSV_DIGITS, rounded
 from equipoise_compendium.terms import REPLICATED
-from equipoise_compendium.words import CSV_DIGITS, rounded
 
 Basis = Literal["recomputed", "derived", "replicated on other data"]
 """The basis of an artefact: data of the study, other published numbers, or other data."""

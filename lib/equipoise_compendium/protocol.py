@@ -19,6 +19,7 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from equipoise_compendium import project
+from equipoise_compendium.formatting import interval, rounded
 from equipoise_compendium.printed import read_columns
 from equipoise_compendium.terms import (
     ABOUT,
@@ -29,7 +30,6 @@ from equipoise_compendium.terms import (
     REPLICATED,
     SOURCES,
 )
-from equipoise_compendium.words import interval, rounded
 
 STATED = [
     "claim",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from equipoise_compendium.words import rounded
+from equipoise_compendium.formatting import rounded
 
 MANIFEST = "manifest.json"
 REPORT_FOLDER_VARIABLE = "EQUIPOISE_REPORT_FOLDER"

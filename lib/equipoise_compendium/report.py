@@ -24,6 +24,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from equipoise.errors import plain
 from equipoise_compendium import plots, project
 from equipoise_compendium.printed import Basis, Comparison, artefacts, compare, status_of
 from equipoise_compendium.protocol import Evidence, evidence_of, stated
@@ -32,7 +33,7 @@ from equipoise_compendium.provenance import (
     VARIANT_VARIABLE,
     write_manifest,
 )
-from equipoise_compendium.shown import (
+from equipoise_compendium.rendering import (
     Shown,
     ShownFigure,
     show_answer,
@@ -46,7 +47,6 @@ from equipoise_compendium.shown import (
 )
 from equipoise_compendium.terms import REPLICATED
 from equipoise_compendium.verdicts import result_of, rows_of
-from equipoise_compendium.words import plain
 from equipoise_compendium.writing import rounded_table, write_csv
 
 ANSWER_CHANGED = "The answer as it is written does not hold with these parameters, data or code."

@@ -14,6 +14,7 @@ import pandas as pd
 
 from equipoise.statistics import corrected, units_to_decide
 from equipoise_compendium import project
+from equipoise_compendium.formatting import rounded
 from equipoise_compendium.protocol import (
     STATED,
     Criterion,
@@ -24,7 +25,6 @@ from equipoise_compendium.protocol import (
     unit_of,
 )
 from equipoise_compendium.terms import BASES, KINDS, REPLICATED, VERDICTS
-from equipoise_compendium.words import rounded
 
 COLUMNS = [
     "paper",

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TextIO
 
 import pandas as pd
 
-from equipoise_compendium.words import CSV_DIGITS, reason, rounded
+from equipoise_compendium.formatting import CSV_DIGITS, reason, rounded
 
 _FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
 

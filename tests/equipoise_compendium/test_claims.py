@@ -19,7 +19,7 @@ from equipoise.statistics import resampled
 from equipoise_compendium import ledger, project, protocol, verdicts
 from equipoise_compendium.evidence import bootstrapped_mean, minus_chance, not_sampled
 from equipoise_compendium.protocol import Criterion, Evidence
-from equipoise_compendium.shown import claim_label, claim_table
+from equipoise_compendium.rendering import claim_label, claim_table
 from equipoise_compendium.terms import KINDS, QUANTIFIERS
 from equipoise_compendium.verdicts import partial_conjunction
 

@@ -15,20 +15,20 @@ from PIL import Image
 
 from equipoise.readers import number
 from equipoise_compendium import ledger, project
+from equipoise_compendium.formatting import interval
 from equipoise_compendium.printed import Difference, Printed, artefacts, compare, printed_table
 from equipoise_compendium.protocol import Evidence, stated
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, read_manifest, write_manifest
-from equipoise_compendium.report import Report
-from equipoise_compendium.shown import (
+from equipoise_compendium.rendering import (
     OTHER_STUDY,
     difference_lines,
     markdown_cell,
     show_answer,
     show_table,
 )
+from equipoise_compendium.report import Report
 from equipoise_compendium.terms import STATUSES
 from equipoise_compendium.verdicts import table_of
-from equipoise_compendium.words import interval
 from equipoise_compendium.writing import write_csv
 
 HOSTILE = '<script>alert("x")</script>|`a`\n[b](javascript:c) $d$'

@@ -18,7 +18,7 @@ import pytest
 from chromium import PROGRAM, Browser, Page
 from crawl import broken_links, pages
 from equipoise import catalogue
-from equipoise_compendium import build, plots, project, shown, terms, verdicts
+from equipoise_compendium import build, plots, project, rendering, terms, verdicts
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
 from equipoise_compendium.site import markup, picture
@@ -108,7 +108,7 @@ def test_every_artefact_claim_and_measure_has_its_place() -> None:
 
 
 def test_scripts_are_short_and_the_only_ones_that_may_run() -> None:
-    scripts = [shown.TEMPLATES / "site.js", explore_page.SCRIPT]
+    scripts = [rendering.TEMPLATES / "site.js", explore_page.SCRIPT]
     digests = {script(path)[0]: script(path)[1] for path in scripts}
     for name in NAMES:
         text = (SITE / f"{name}.html").read_text(encoding="utf-8")
@@ -199,8 +199,8 @@ OBEYED = re.compile(
 def test_control_characters_are_shown_and_not_obeyed(hidden: str) -> None:
     text = f"a{hidden}b"
     escaped = f"a{hidden.encode('unicode_escape').decode()}b"
-    assert OBEYED.search(shown.markdown_cell(text)) is None
-    made = shown.show_table("x", text, pd.DataFrame({text: [text]}), None, 4)
+    assert OBEYED.search(rendering.markdown_cell(text)) is None
+    made = rendering.show_table("x", text, pd.DataFrame({text: [text]}), None, 4)
     assert all(OBEYED.search(content) is None for content in made.formats.values())
     assert escaped in made.formats["text/html"]
     assert OBEYED.search(markup.clean(f"<p title='{text}'>{text}</p>")) is None
@@ -235,7 +235,7 @@ def test_a_link_that_leads_to_code_or_a_share_is_dropped(link: str) -> None:
 
 def test_words_keep_their_lines_and_are_no_markup() -> None:
     said = [("USER", "one\n<script>two</script>\n\n| *three*")]
-    words = shown.show_words("p", "A <b>prompt</b>", said).formats
+    words = rendering.show_words("p", "A <b>prompt</b>", said).formats
     assert "<td>one<br>&lt;script&gt;two&lt;/script&gt;<br><br>| *three*</td>" in words["text/html"]
     assert "A &lt;b&gt;prompt&lt;/b&gt;" in words["text/html"]
     assert "<script>" not in words["text/markdown"]
@@ -264,7 +264,7 @@ def hostile_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     outputs = [nbformat.v4.new_output("display_data", bundle) for bundle in bundles]
     outputs.append(nbformat.v4.new_output("stream", text=HOSTILE))
-    for shown_output in (table, report.say(HOSTILE), shown.show_answer([HOSTILE])):
+    for shown_output in (table, report.say(HOSTILE), rendering.show_answer([HOSTILE])):
         data, metadata = shown_output._repr_mimebundle_()
         outputs.append(nbformat.v4.new_output("display_data", data, metadata=metadata))
     unknown: dict[str, Any] = {"equipoise": {"__class__": {}}}
@@ -287,7 +287,7 @@ def test_a_hostile_transcript_is_no_markup(hostile_page: Path) -> None:
     tags = {tag for tag, _ in page.tags}
     assert not tags & {"iframe", "svg", "object", "embed"}
     scripts = re.findall(r"<script>(.*?)</script>", hostile_page.read_text(), re.DOTALL)
-    assert scripts == [script(shown.TEMPLATES / "site.js")[0]]
+    assert scripts == [script(rendering.TEMPLATES / "site.js")[0]]
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert not any(name.startswith("on") for _, values in page.tags for name in values)
     assert not any("192.0.2.1" in address for address in page.addresses)

@@ -11,8 +11,8 @@ from equipoise.attributes import AttributeSet, read_attributes
 from equipoise.measures import gfrc, gfrc2
 from equipoise.nuggets import NuggetTable, read_nuggets
 from equipoise_compendium import project
+from equipoise_compendium.formatting import rounded
 from equipoise_compendium.printed import printed_table
-from equipoise_compendium.words import rounded
 from equipoise_studies.conversations import explore
 
 GAINS: dict[str, Any] = {"halves": {1: 0.5, 2: 1.0}, "exponential": {1: 0.25, 2: 0.75}}

@@ -39,7 +39,7 @@ from pydantic import (
 )
 
 from equipoise.answer_modes import mode_name
-from equipoise.errors import input_error, shown
+from equipoise.errors import excerpt, input_error
 from equipoise.readers import read_json_lines
 
 _Name = Annotated[StrictStr, Field(min_length=1)]
@@ -95,7 +95,7 @@ def answer_table(
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
             wanted = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            found = "" if fault["type"] in ("missing", "value_error") else shown(fault["input"])
+            found = "" if fault["type"] in ("missing", "value_error") else excerpt(fault["input"])
             key, *inside = map(str, fault["loc"])
             of = "a key of each line"
             if inside and fault["type"] == "missing":

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from equipoise.arrays import Integers, starts
-from equipoise.errors import InputError, input_error, shown
+from equipoise.errors import InputError, excerpt, input_error
 from equipoise.readers import decoded, read_bytes
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
@@ -89,13 +89,13 @@ class ColumnFile:
             raise input_error(self.path, columns, str(len(fields)), line)
         for (name, kind), field in zip(types.items(), fields, strict=False):
             if pa.types.is_floating(kind) and not _is_number(field):
-                raise input_error(self.path, "a finite number", shown(field), line, name)
+                raise input_error(self.path, "a finite number", excerpt(field), line, name)
 
     def error(self, row: int, column: str, wanted: str, found: Any) -> InputError:
         """The error of one row; its line is found by reading the file again."""
         lines = self.content.split(b"\n")
         numbers = [n for n, line in enumerate(lines, 1) if n > self.skip and line.strip()]
-        return input_error(self.path, wanted, shown(found), numbers[row], column)
+        return input_error(self.path, wanted, excerpt(found), numbers[row], column)
 
     def check_once(self, table: pa.Table, wanted: str) -> None:
         """Raise the error of a document that comes twice for a topic."""

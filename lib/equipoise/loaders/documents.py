@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from equipoise.errors import input_error, shown
+from equipoise.errors import excerpt, input_error
 from equipoise.readers import json_value
 
 _ENDINGS = (".jsonl", ".tsv", ".json", ".txt", ".csv")
@@ -123,7 +123,7 @@ def _documents(
         try:
             yield _json_document(line) if is_json else _line_document(line)
         except ValueError as error:
-            raise input_error(path, str(error), shown(line), line_number) from None
+            raise input_error(path, str(error), excerpt(line), line_number) from None
 
 
 def _json_document(line: str) -> tuple[str, str]:

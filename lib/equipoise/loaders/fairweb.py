@@ -19,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 from equipoise.attributes import AttributeSet
-from equipoise.errors import input_error, shown
+from equipoise.errors import excerpt, input_error
 from equipoise.loaders.columns import WORDS, ColumnFile
 from equipoise.readers import number, read_text
 
@@ -45,7 +45,7 @@ def read_target(path: str | Path, name: str, kind: Literal["nominal", "ordinal"]
         try:
             numbers.append(number(line.strip()))
         except ValueError:
-            raise input_error(path, "one number per line", shown(line), line_number) from None
+            raise input_error(path, "one number per line", excerpt(line), line_number) from None
     try:
         return AttributeSet(name, kind, numbered_groups(len(numbers)), np.array(numbers))
     except ValueError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from equipoise.errors import input_error, shown
+from equipoise.errors import excerpt, input_error
 from equipoise.readers import read_text
 
 
@@ -30,15 +30,15 @@ def read_terms(path: str | Path) -> pd.DataFrame:
             continue
         if not (comma and term and group):
             wanted = "a term, a comma and its group, such as she,f"
-            raise input_error(path, wanted, shown(line), number)
+            raise input_error(path, wanted, excerpt(line), number)
         if len(term.split()) > 1 or "," in term:
-            raise input_error(path, "a single word", shown(term), number, "term")
+            raise input_error(path, "a single word", excerpt(term), number, "term")
         if (term.lower(), group) in keys:
             wanted = "unique in its group, in lower case"
-            raise input_error(path, wanted, shown(term), number, "term")
+            raise input_error(path, wanted, excerpt(term), number, "term")
         keys.add((term.lower(), group))
         rows.append((term, group))
     terms = pd.DataFrame(rows, columns=["term", "group"], dtype="str")
     if terms["group"].nunique() < 2:
-        raise input_error(path, "terms of two groups or more", shown(rows[:1]))
+        raise input_error(path, "terms of two groups or more", excerpt(rows[:1]))
     return terms

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet, attribute_sets
-from equipoise.errors import InputError, Note, input_error, listed, shown
+from equipoise.errors import InputError, Note, excerpt, input_error, listed
 from equipoise.loaders.columns import ColumnFile
 from equipoise.loaders.fairweb import TOLERANCE, numbered_groups, read_memberships, read_target
 from equipoise.options import read_pairs
@@ -66,7 +66,7 @@ def read_sets(
         elif not names:
             wanted = f"given with a name, such as GENDER={label}, or have a header docno,gender"
             wanted = f"shares of groups must be {wanted}"
-            raise input_error(label, wanted, shown(file.first_line))
+            raise input_error(label, wanted, excerpt(file.first_line))
     found = {}
     for name in names or names_of_sets(source, label or "the memberships"):
         kind = kinds.get(name, "nominal")
@@ -103,7 +103,7 @@ def _of_fairweb(file: ColumnFile, name: str, kind: Kind, attribute: AttributeSet
     n_groups = len(file.first_line.split()) - 2
     if file.first_line and n_groups < 2:
         wanted = "a header such as document,group with commas, or lines of topic, document, shares"
-        raise input_error(file.path, wanted, shown(file.first_line), 1)
+        raise input_error(file.path, wanted, excerpt(file.first_line), 1)
     if attribute is None:
         groups = numbered_groups(max(n_groups, 2))
         attribute = AttributeSet(name, kind, groups, np.ones(len(groups)))
@@ -249,7 +249,7 @@ def _columns_of_groups(
     # NaN is at no distance from 1.
     is_good = (shares >= 0).all(axis=1) & ((shares.sum(axis=1) - 1).abs() <= TOLERANCE)
     if not is_good.all():
-        found = shown(list(cells[~is_good].iloc[0]))
+        found = excerpt(list(cells[~is_good].iloc[0]))
         wanted = f"shares of {listed(groups)} from 0, with a sum of 1"
         raise _row_error(label, ids, ~is_good, wanted, found)
     is_repeated = ids.duplicated()
@@ -273,7 +273,7 @@ def _rows_of_groups(
     is_missing = group.isin(no_groups)
     if is_missing.any():
         counts = group[is_missing].value_counts()
-        reasons = [f"{count} {shown(text)}" for text, count in counts.items()]
+        reasons = [f"{count} {excerpt(text)}" for text, count in counts.items()]
         message = f"{label}: no group in {name} for {is_missing.sum()} of {len(group)} rows"
         warnings.warn(f"{message} ({', '.join(reasons)})", Note, 2)
         table, ids, group = table[~is_missing], ids[~is_missing], group[~is_missing]
@@ -283,12 +283,12 @@ def _rows_of_groups(
     groups = list(groups) or sorted(group.unique())
     if len(groups) < 2:
         wanted = "names of two or more groups in its column"
-        found = listed(map(shown, groups)) or "none"
+        found = listed(map(excerpt, groups)) or "none"
         raise input_error(label, wanted, found, column=str(group.name))
     is_bad = ~group.isin(groups) | (share <= 0)
     if is_bad.any():
         row = is_bad.idxmax()
-        found = f"{shown(group[row])} with a share of {share[row]:g}"
+        found = f"{excerpt(group[row])} with a share of {share[row]:g}"
         wanted = f"one of the groups {listed(groups)}, with a share above 0"
         raise _row_error(label, ids, is_bad, wanted, found)
     rows = ids.assign(group=pd.Categorical(group, groups), share=share)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from equipoise.errors import Note, input_error, listed, shown
+from equipoise.errors import Note, excerpt, input_error, listed
 from equipoise.loaders.columns import ColumnFile
 from equipoise.readers import Table, names_of_files, read_table, read_text, stem
 
@@ -101,7 +101,7 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, str]:
     if is_wrong.any():
         row = int(np.flatnonzero(is_wrong)[0])
         line = lines[row] if lines else source.line(row)
-        raise input_error(path, "a finite number", shown(text.iloc[row]), line, "value")
+        raise input_error(path, "a finite number", excerpt(text.iloc[row]), line, "value")
     table["value"] = values
     for column in ("topic", "attribute"):
         table[column] = table[column].fillna("").astype("str")
@@ -144,4 +144,4 @@ def _measure_comes_first(rows: pd.DataFrame, path: Path) -> bool:
     if first.str.isdigit().all() != second.str.isdigit().all():
         return bool(second.str.isdigit().all())
     wanted = "lines of which one column is known to be the topics, by a mean with the topic all"
-    raise input_error(path, wanted, shown(rows.iloc[0].tolist()))
+    raise input_error(path, wanted, excerpt(rows.iloc[0].tolist()))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from equipoise.errors import input_error, shown
+from equipoise.errors import excerpt, input_error
 from equipoise.readers import json_value, read_text
 
 # What contains the turns, and in each the number and the text.
@@ -35,7 +35,7 @@ def read_topics(path: str | Path) -> pd.DataFrame:
     repeated = table[table["query"].duplicated()]
     if len(repeated):
         place, query = repeated.iloc[0][["place", "query"]]
-        raise input_error(path, f"{place}: each turn must be given once", shown(query))
+        raise input_error(path, f"{place}: each turn must be given once", excerpt(query))
     table["turn"] = table.groupby("topic", sort=False).cumcount() + 1
     return table[["query", "topic", "turn", "text"]]
 
@@ -46,14 +46,14 @@ def _json_rows(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str
     except ValueError as error:
         raise input_error(path, "a JSON list of topics", str(error)) from None
     if not isinstance(topics, list) or not topics:
-        raise input_error(path, "a JSON list of topics", shown(topics))
+        raise input_error(path, "a JSON list of topics", excerpt(topics))
     for place, topic in enumerate(topics, start=1):
         keys = [
             key for key in _KEYS if isinstance(topic, dict) and isinstance(topic.get(key), list)
         ]
         if not keys:
             wanted = f"topic {place} must have a list turn (CAsT) or turns (iKAT)"
-            raise input_error(path, wanted, shown(topic))
+            raise input_error(path, wanted, excerpt(topic))
         number_key, text_key = _KEYS[keys[0]]
         for turn_place, turn in enumerate(topic[keys[0]], start=1):
             where = f"topic {place}, turn {turn_place}"
@@ -63,9 +63,11 @@ def _json_rows(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str
             utterance = fields.get(text_key)
             if len(words) < 2 or any(len(word.split()) != 1 for word in words):
                 wanted = f"{where} must have numbers, or words, as number and {number_key}"
-                raise input_error(path, wanted, shown(numbers))
+                raise input_error(path, wanted, excerpt(numbers))
             if not isinstance(utterance, str) or not utterance.strip():
-                raise input_error(path, f"{where} must have a text as {text_key}", shown(utterance))
+                raise input_error(
+                    path, f"{where} must have a text as {text_key}", excerpt(utterance)
+                )
             yield where, "_".join(words), words[0], utterance.strip()
 
 
@@ -78,5 +80,5 @@ def _line_rows(text: str, path: str | Path) -> Iterator[tuple[str, str, str, str
         match = _ID.fullmatch(fields[0])
         if match is None or len(fields) != 2 or not fields[1]:
             wanted = "an id such as 31_4, a tab, the utterance"
-            raise input_error(path, wanted, shown(line), number)
+            raise input_error(path, wanted, excerpt(line), number)
         yield f"line {number}", fields[0], match[1], fields[1]

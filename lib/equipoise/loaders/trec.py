@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from equipoise.arrays import Floats, Integers, as_strings, by_score, ranks, starts
 from equipoise.declared import checked
-from equipoise.errors import Note, input_error, shown
+from equipoise.errors import Note, excerpt, input_error
 from equipoise.loaders.columns import SKIPPED, WORDS, ColumnFile, codes, distinct_words
 from equipoise.options import RunOrder
 from equipoise.readers import names_of_files, stem
@@ -116,7 +116,7 @@ def _check_run(table: Any, file: ColumnFile) -> None:
         tags = codes(table["tag"])
         row = int(np.flatnonzero(tags != tags[0])[0])
         first, other = table["tag"][0].as_py(), table["tag"][row].as_py()
-        raise file.error(row, "tag", f"{shown(first)}, as in the first line", other)
+        raise file.error(row, "tag", f"{excerpt(first)}, as in the first line", other)
     file.check_once(table, "unique in the ranking of a topic")
 
 

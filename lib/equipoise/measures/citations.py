@@ -21,7 +21,7 @@ from equipoise import options as opt
 from equipoise.arrays import Floats, ratio
 from equipoise.coverage import Seen, first, judge
 from equipoise.declared import checked, measure
-from equipoise.errors import Note, listed, need_columns, shown
+from equipoise.errors import Note, excerpt, listed, need_columns
 from equipoise.statistics.intervals import bootstrap_intervals, verdict
 
 declared = partial(
@@ -282,7 +282,7 @@ def _bracketed(text: str, style: str, addresses: Mapping[str, int] | None = None
             if not _CITATION.fullmatch(content):
                 raise ValueError(
                     "citation_style must have a first group that captures numbers only, got"
-                    f" {shown(content)}"
+                    f" {excerpt(content)}"
                 )
             return f"\x02{content}\x03"
 

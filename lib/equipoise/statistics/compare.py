@@ -14,7 +14,7 @@ import pandas as pd
 
 from equipoise.arrays import Floats, ratio
 from equipoise.declared import Direction, checked
-from equipoise.errors import listed, need_columns, shown
+from equipoise.errors import excerpt, listed, need_columns
 from equipoise.options import (
     Correction,
     Level,
@@ -137,7 +137,7 @@ def compare_systems(
     attributes = chosen["attribute"].unique().tolist()
     if len(attributes) > 1 and "attribute" not in by:
         raise ValueError(
-            f"{measure} has scores of several attribute sets ({listed(map(shown, attributes))}); "
+            f"{measure} has scores of several attribute sets ({listed(map(excerpt, attributes))}); "
             "compare by attribute, or choose one set"
         )
     tables: dict[str, list[pd.DataFrame]] = {"leaderboard": [], "comparisons": [], "topics": []}

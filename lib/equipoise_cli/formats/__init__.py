@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from equipoise.errors import input_error, shown
+from equipoise.errors import excerpt, input_error
 from equipoise.readers import json_value, read_json_lines, read_table
 
 
@@ -19,7 +19,7 @@ def read_objects(path: Path, text: str) -> list[tuple[int | None, dict[str, Any]
         return list(read_json_lines(path, text))
     values = value if isinstance(value, list) else [value]
     if not values or not all(isinstance(entry, dict) for entry in values):
-        raise input_error(path, "JSON objects", shown(value))
+        raise input_error(path, "JSON objects", excerpt(value))
     return [(None, entry) for entry in values]
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
-from equipoise.errors import shown
+from equipoise.errors import excerpt
 from equipoise.loaders.transcripts import run_name
 from equipoise_cli.formats import read_objects
 
@@ -122,7 +122,7 @@ def _name_of(task: Task, key: str, path: Path) -> str:
         return ""
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         place = f"{path}, task {task.name}"
-        raise ValueError(f'{place}, key "{key}": must be a name, got {shown(value)}')
+        raise ValueError(f'{place}, key "{key}": must be a name, got {excerpt(value)}')
     return str(value).strip()
 
 
@@ -139,7 +139,7 @@ def _tasks(text: str, path: Path) -> Iterator[Task]:
             every_span = [span for spans in task.spans.values() for span in spans]
             numbers = [number for span in every_span for number in (span.start, span.end)]
             if not isinstance(task.text, str) or any(type(number) is not int for number in numbers):
-                raise TypeError(f"text {shown(task.text)}, positions {shown(numbers)}")
+                raise TypeError(f"text {excerpt(task.text)}, positions {excerpt(numbers)}")
         except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
             expected = "a task of Label Studio (JSON) or doccano (JSON Lines) with spans"
             raise ValueError(f"{path}, task {name}: must be {expected} ({error!r})") from None
@@ -211,7 +211,7 @@ def _utterances(text: str) -> pd.DataFrame:
     marks = list(_TURN.finditer(text))
     first = text[: marks[0].start()].strip() if marks else ""
     if first:
-        raise ValueError(f"must begin with a mark such as 'User:', got {shown(first)}")
+        raise ValueError(f"must begin with a mark such as 'User:', got {excerpt(first)}")
     begins = [mark.end() for mark in marks] or [0]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     is_user = [(mark["sign"] or mark["name"]).lower() in _USERS for mark in marks] or [False]

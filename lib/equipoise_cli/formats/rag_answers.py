@@ -23,7 +23,7 @@ from typing import Any
 import pandas as pd
 
 from equipoise.answer_modes import MODES, mode_name
-from equipoise.errors import Note, input_error, listed, shown
+from equipoise.errors import Note, excerpt, input_error, listed
 from equipoise.loaders.answers import answer_table
 from equipoise.loaders.trec import read_qrels
 from equipoise.measures.citations import NO_SOURCE, host_of, plain_address
@@ -63,11 +63,11 @@ def read_fields(text: str) -> dict[str, list[str]]:
         if field not in FIELDS or field in paths or not _PATH.fullmatch(path):
             raise ValueError(
                 f"--map must be FIELD=PATH,FIELD=PATH, each of {', '.join(FIELDS)} once, a path"
-                f" such as response or docs[].id, got {shown(part)}"
+                f" such as response or docs[].id, got {excerpt(part)}"
             )
         paths[field] = [path]
     if "answer" not in paths or "documents" not in paths:
-        raise ValueError(f"--map must have at least answer and documents, got {shown(text)}")
+        raise ValueError(f"--map must have at least answer and documents, got {excerpt(text)}")
     return paths
 
 
@@ -220,11 +220,13 @@ def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
     sentences = _first_at(content, ("answer", "responses"), list) or []
     references = content.get("references") or []
     if not isinstance(references, list):
-        raise ValueError("a list of ids as references", shown(references))
+        raise ValueError("a list of ids as references", excerpt(references))
     for sentence in sentences:
         is_good = isinstance(sentence, dict) and isinstance(sentence.get("text"), str)
         if not is_good or not isinstance(sentence.get("citations") or [], list):
-            raise ValueError("a list of objects with text and citations as answer", shown(sentence))
+            raise ValueError(
+                "a list of objects with text and citations as answer", excerpt(sentence)
+            )
         if not content.get("references"):
             cited = sentence.get("citations") or []
             references += [citation for citation in cited if isinstance(citation, str)]

@@ -24,9 +24,9 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, String
 
+from equipoise.errors import plain
+from equipoise_compendium.rendering import macros, made_by, untestable
 from equipoise_compendium.settings import settings
-from equipoise_compendium.shown import macros, made_by, untestable
-from equipoise_compendium.words import plain
 
 
 def _words(text: str) -> set[str]:

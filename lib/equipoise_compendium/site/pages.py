@@ -21,8 +21,8 @@ from equipoise_compendium import build, project, protocol, terms
 from equipoise_compendium.ledger import tally, verdicts
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
+from equipoise_compendium.rendering import TEMPLATES, environment
 from equipoise_compendium.settings import bibliography, settings
-from equipoise_compendium.shown import TEMPLATES, environment
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
 from equipoise_compendium.site.markup import (

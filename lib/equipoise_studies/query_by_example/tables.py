@@ -9,7 +9,7 @@ from typing import Literal
 import pandas as pd
 
 from equipoise.statistics import compare_pairs
-from equipoise_compendium.shown import MARKS
+from equipoise_compendium.rendering import MARKS
 from equipoise_studies.query_by_example.data import Study
 
 

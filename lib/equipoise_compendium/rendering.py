@@ -1,6 +1,6 @@
 """The outputs of a notebook: tables, figures and text as escaped HTML, Markdown and text.
 
-The macros of ``shown.html`` write the HTML, in a notebook and on the pages of the site. The
+The macros of ``rendering.html`` write the HTML, in a notebook and on the pages of the site. The
 metadata of an output says which macro wrote it, by `made_by`, so that a page can call it again.
 """
 
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from equipoise.errors import plain
+from equipoise_compendium.formatting import number
 from equipoise_compendium.printed import (
     PRINTED_FRACTION,
     Comparison,
@@ -29,7 +31,6 @@ from equipoise_compendium.printed import (
     raw,
 )
 from equipoise_compendium.terms import QUANTIFIERS, SOURCES, css_name
-from equipoise_compendium.words import number, plain
 
 if TYPE_CHECKING:
     import jinja2
@@ -97,8 +98,8 @@ def environment(*folders: Path, in_notebook: bool) -> jinja2.Environment:
 
 @cache
 def macros(*, in_notebook: bool) -> Any:
-    """Return the macros of ``shown.html``, for a notebook or for a page of the site."""
-    return environment(in_notebook=in_notebook).get_template("shown.html").module
+    """Return the macros of ``rendering.html``, for a notebook or for a page of the site."""
+    return environment(in_notebook=in_notebook).get_template("rendering.html").module
 
 
 # --- what a cell shows ----------------------------------------------------------------------------

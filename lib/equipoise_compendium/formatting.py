@@ -1,18 +1,8 @@
-"""Safe text, rounded numbers, numbers as text, and error messages of the operating system."""
+"""Rounded numbers, numbers as text, and error messages of the operating system."""
 
 from __future__ import annotations
 
-import re
-
 CSV_DIGITS = "%.12g"
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def plain(text: object) -> str:
-    """Escape control characters and marks that change the direction of text."""
-    return _HIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode(), str(text))
 
 
 def rounded(number: float, scale: float = 1.0) -> float:
