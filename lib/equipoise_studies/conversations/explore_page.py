@@ -16,10 +16,10 @@ import pandas as pd
 from equipoise_compendium import project
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.site.added import Page, script
+from equipoise_studies.conversations.explore import SETTINGS
 
 REPORT = "explore_conversations"
 TOPICS = ("M002", "R112")
-SETTINGS = ("patience", "gains", "target", "stopping model")
 DECIMALS = 6
 FIGURES = {
     "gfrc_time_travel_movies.html#gfrc-figure-5": "M002",
