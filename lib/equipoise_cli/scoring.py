@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -36,8 +36,8 @@ QRELS = click.option(
 CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786."
 )
-_FURTHER_OUTPUTS = {"clusters": CLUSTERS, "factors": FACTORS, "figure": DRAWING}
-"""Options of outputs besides the scores, and what each may overwrite."""
+_OUTPUTS = {"output": SCORES, "clusters": CLUSTERS, "factors": FACTORS, "figure": DRAWING}
+"""Options of outputs, and what each may overwrite."""
 
 
 @click.group(cls=CommandGroup)
@@ -60,26 +60,21 @@ def scoring(
     name: str,
     options: Sequence[Decorator],
     *,
-    inputs: Sequence[str],
     declared: Sequence[Declared],
     formats: Sequence[str],
 ) -> Callable[[Callable[..., Scored]], click.Command]:
     """Make a command of `score` from a function that reads files and scores them.
 
-    ``inputs`` are names of parameters with files that no output may overwrite; ``formats`` are
-    names of samples that end the help.
+    ``formats`` are names of samples that end the help.
     """
 
     def as_command(function: Callable[..., Scored]) -> click.Command:
         @functools.wraps(function)
-        def command(force: bool, output: Path | None, **values: Any) -> Any:
+        def command(output: Path | None, **values: Any) -> Any:
             check_figure(values.get("figure"))  # before anything is read
-            outputs = {"-o": (output, SCORES)}
-            for option, kind in _FURTHER_OUTPUTS.items():
-                outputs[f"--{option}"] = (values.get(option), kind)
+            refuse_outputs(_OUTPUTS)
             if "more_runs" in values:
                 values["runs"] = (*values["runs"], *values.pop("more_runs"))
-            refuse_outputs(outputs, list(_paths(values[key] for key in inputs)), force=force)
             intervals = values.pop("intervals", False)
             if MEANS in declared:  # no measure has these options
                 ends = {key: values.pop(key) for key in ("level", "resamples", "seed")}
@@ -101,18 +96,6 @@ def scoring(
         return score.command(name, **settings)(judged)
 
     return as_command
-
-
-def _paths(values: Iterable[Any]) -> Iterator[str | Path]:
-    """Paths of files, of NAME=FILE, and of tuples of these."""
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _paths(value)
-        elif isinstance(value, str):
-            yield value
-            yield value.partition("=")[2]
-        elif value is not None:
-            yield value
 
 
 def joined(tables: Sequence[Any]) -> Any:

@@ -22,10 +22,25 @@ class _File(click.Path):
 
 
 FILE = _File(path_type=Path)
-TARGET = _File(path_type=Path)
+
+
+class _Target(click.Path):
+    """A path to write; a dash would be neither a file nor standard input."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-":
+            self.fail("must be the name of a file; without it, a table is printed", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+TARGET = _Target(path_type=Path)
 """Type of a path to write; `FILE` is the type of a path to read."""
 FORCE = click.option(
-    "--force", is_flag=True, help="Overwrite a file even if its content is of another kind."
+    "--force",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda context, _, value: context.meta.update({"--force": value}),
+    help="Overwrite a file even if its content is of another kind.",
 )
 _OUTPUT = click.option(
     "-o", "--output", type=TARGET, help="CSV or .parquet file to write.  [standard output]"
