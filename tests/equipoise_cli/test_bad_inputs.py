@@ -298,3 +298,88 @@ def test_a_damaged_file_is_named(name: str, file: str, damage: str, folder: Path
     assert len(errors) == 1
     assert file in errors[0]
     assert outputs(folder).keys() == {file}
+
+
+def words_with(name: str, file: str, source: str, output: str) -> list[str]:
+    """The words of a command with another input in place of a file, and one output for all."""
+    words = []
+    for word in shlex.split(COMMANDS[name]):
+        word = output if word.startswith("out") else word
+        words.append(
+            source if word == file else re.sub(rf"=({re.escape(file)})$", f"={source}", word)
+        )
+    has_force = not name.startswith(("permute", "harvest"))
+    return [*words, *["--force"][:has_force]]
+
+
+@pytest.mark.parametrize("way", ["the same", "a symbolic link", "a hard link"])
+@pytest.mark.parametrize(("name", "file"), READ)
+def test_an_input_is_never_an_output(name: str, file: str, way: str, folder: Path) -> None:
+    output = folder / ("linked" + Path(file).suffix if way != "the same" else file)
+    if way == "a symbolic link":
+        output.symlink_to(folder / file)
+    elif way == "a hard link":
+        output.hardlink_to(folder / file)
+    result = called(*words_with(name, file, file, str(output)))
+    assert result.exit_code == 2, result.output
+    assert "must differ from the input" in " ".join(result.stderr.split())
+    assert (folder / file).read_text() == FILES[file]
+
+
+FOLDERS = {
+    "gfrc": "nuggets.csv",
+    "gfr": "a.run",
+    "exposure": "a.run",
+    "ranking-bias": "docs.jsonl",
+    "attribution": "answers.jsonl",
+    "citations": "log.jsonl",
+    "compare": "scores.csv",
+    "compare-runs": "a.run",
+}
+
+
+@pytest.mark.parametrize("output", ["in/{}", "in/deep/{}", "in/new.csv", "target/{}"])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_file_in_an_input_folder_is_never_an_output(name: str, output: str, folder: Path) -> None:
+    file = FOLDERS[name]
+    for inner in ("in/deep", "target"):
+        (folder / inner).mkdir(parents=True)
+    (folder / file).rename(folder / "target" / file)
+    (folder / "in" / "linked").symlink_to(folder / "target" / file)
+    for inner in ("in", "in/deep"):
+        (folder / inner / file).write_text(FILES[file])
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    result = called(*words_with(name, file, "in", output.format(file)))
+    assert result.exit_code == 2, result.output
+    assert re.search("must (differ from|be outside of) (a file in )?the input", result.stderr)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+WRITES = [name for name in COMMANDS if not name.startswith(("permute", "harvest"))]
+MORE = [f"compare --format {form}" for form in ("table", "latex", "markdown", "html")]
+MORE += [
+    f"{name} --figure out.{kind}"
+    for name in ("compare", "nuggets", "attribution")
+    for kind in ("svg", "png", "pdf")
+]
+
+
+@pytest.mark.filterwarnings("ignore:More than 20 figures")
+@pytest.mark.parametrize("command", [*WRITES, *MORE])
+def test_a_command_replaces_its_own_outputs_and_no_others(command: str, folder: Path) -> None:
+    assert called(*words_of(command)).exit_code == 0
+    own = outputs(folder)
+    assert called(*words_of(command)).exit_code == 0
+    assert outputs(folder) == own
+    for name in own:
+        others = {
+            **dict.fromkeys((".svg", ".png", ".pdf"), "<svg>%PDF-1.7 \x89PNG another program"),
+            ".csv": "measure,value\nours,0.5\n**run** \\begin{table} <style> mean\n",
+        }[Path(name).suffix]
+        (folder / name).write_text(others)
+        result = called(*words_of(command))
+        assert result.exit_code == 2
+        assert f"{name} exists and is not a" in result.stderr
+        assert (folder / name).read_text() == others
+        assert called(*words_of(command), "--force").exit_code == 0
+        assert outputs(folder) == own
