@@ -15,8 +15,6 @@ from equipoise.readers import number, read_yaml
 
 CORE_COLUMNS = ("run", "topic", "turn", "start", "end", "level")
 """Columns of a nugget table that no attribute set may be named after."""
-MOST_ORDERED = 2000
-"""Ordered groups: a table of all pairs of more of them needs gigabytes."""
 ROUNDING = 1.1e-6
 """How far published probabilities may be from summing to 1."""
 
@@ -40,8 +38,6 @@ class AttributeSet:
         groups = tuple(self.groups)
         if len(groups) < 2 or len(set(groups)) < len(groups):
             raise ValueError(f"groups must be two or more different names, got {excerpt(groups)}")
-        if self.kind == "ordinal" and len(groups) > MOST_ORDERED:
-            raise ValueError(f"ordered groups must be at most {MOST_ORDERED}, got {len(groups)}")
         target = normalised(self.target, len(groups))
         target.flags.writeable = False
         # The class is frozen for everybody else.

@@ -13,7 +13,7 @@ from equipoise.errors import listed
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
 from equipoise_cli.outputs import DRAWING, Kind, refuse_outputs, table
-from equipoise_cli.shared import FILE, FORCE, TARGET, print_text, samples, show_seen
+from equipoise_cli.shared import FILE, FORCE, TARGET, samples, show_seen, write
 from equipoise_cli.tables import (
     FORMATS,
     Marked,
@@ -180,20 +180,13 @@ def compare(
         shown_table = _table(name, comparisons, directions, gaps, options)
         title, key = caption or shown_table.title, label or shown_table.label
         tables.append(replace(shown_table, title=title, label=key))
-    _write(together(tables, form), form, output)
+    text = together(tables, form)
+    if output is not None and form in _COMMENTS:
+        text += f"\n{_COMMENTS[form].format(_MARK)}\n"
+    write({output: text})
     if figure is not None:
         _draw(comparisons, options["level"], figure)
     return _values(comparisons, gaps, options["by"])
-
-
-def _write(text: str, form: str, output: Path | None) -> None:
-    from equipoise_compendium.writing import write_files
-
-    if output is None:
-        print_text(text)
-        return
-    mark = f"\n{_COMMENTS[form].format(_MARK)}\n" if form in _COMMENTS else ""
-    write_files({output: text + mark})
 
 
 def _scored_runs(files: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
@@ -216,8 +209,6 @@ def _scored_runs(files: Sequence[Path], qrels: Path, measures: Sequence[str]) ->
 
 def _draw(comparisons: Comparisons, level: float, path: Path) -> None:
     """Draw a row for each measure: means of the runs, and their differences from the baseline."""
-    from equipoise_compendium.writing import write_files
-
     heights = [1.4 + 0.45 * len(comparison.leaderboard) for comparison in comparisons.values()]
     _, rows = axes(
         *(len(heights), 2),
@@ -232,7 +223,7 @@ def _draw(comparisons: Comparisons, level: float, path: Path) -> None:
         compared_runs(panels, replace(comparison, measure=label), level)
     n_runs = len(next(iter(comparisons.values())).leaderboard)
     title = f"{', '.join(comparisons)} of {n_runs} runs"
-    write_files({path: drawn(rows[0][0], path, title)})
+    write({path: drawn(rows[0][0], path, title)})
 
 
 # --- comparisons ----------------------------------------------------------------------------------

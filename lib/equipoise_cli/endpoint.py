@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from ipaddress import ip_address
+import re
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -13,11 +13,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from equipoise.errors import excerpt
 
-_HEADERS = {
-    *("host", "content-type", "content-length", "accept", "accept-encoding", "connection"),
-    *("user-agent", "authorization"),
-}
-"""Headers of a request; organisation, project and others of the environment are not sent."""
+_HEADERS = {"host", "content-type", "content-length", "accept", "accept-encoding", "connection"}
+"""Headers of a request, with the key; organisation and others of the environment are not sent."""
 
 
 class _Message(BaseModel):
@@ -37,12 +34,12 @@ class Reply(BaseModel):
 
 
 class Endpoint:
-    """An OpenAI-compatible endpoint, which has the key and nothing else of this machine."""
+    """An OpenAI-compatible endpoint, which gets the key and nothing else of this machine."""
 
     def __init__(self, url: str, key: str) -> None:
         self.url, self.key = url, key
-        host = _host(url)
-        if key and urlsplit(url).scheme == "http" and not _is_loopback(host):
+        is_local = re.fullmatch(r"localhost|::1|127\.[\d.]+", _host(url)) is not None
+        if key and not is_local and urlsplit(url).scheme == "http":
             raise click.UsageError("--endpoint must be https, because a key is sent to it")
         if not (key.isascii() and key.isprintable()):
             raise click.UsageError("the key must be printable ASCII characters")
@@ -51,8 +48,7 @@ class Endpoint:
             api_key=key or "none",
             max_retries=5,
             http_client=openai.DefaultAsyncHttpxClient(
-                # A proxy of the environment would read what is sent to this machine.
-                trust_env=not _is_loopback(host),
+                trust_env=not is_local,  # a proxy would read what is sent to this machine
                 follow_redirects=False,
                 event_hooks={"request": [self._strip]},
                 timeout=openai.Timeout(600, connect=10),  # seconds
@@ -72,11 +68,7 @@ class Endpoint:
         except ValidationError as error:
             place = ".".join(map(str, error.errors()[0]["loc"])) or "reply"
             problem = f"must answer with a chat completion, got another {place}: {excerpt(reply)}"
-        except openai.APIStatusError as error:
-            problem = f"{type(error).__name__}: {error}"
-            if error.response.is_redirect:
-                problem = f"status {error.status_code}: redirects are not followed; give its target"
-        except (openai.OpenAIError, ValueError) as error:
+        except (openai.OpenAIError, ValueError) as error:  # redirects, too
             problem = f"{type(error).__name__}: {error}"
         raise click.ClickException(
             f"{self.url}: {self.masked(problem):.300}. Run the same command again to continue."
@@ -101,21 +93,12 @@ def _host(url: str) -> str:
     """Return the host of an address; reject one that would disclose a key."""
     try:
         parts = urlsplit(url)
-        # A port out of range is an error, too.
-        is_address = parts.scheme in ("http", "https") and parts.port != 0
-        host = (parts.hostname or "").encode("idna").decode()
+        # A port out of range is an error, and so is a part that is too long.
+        host = (parts.hostname or "").encode("idna").decode() if parts.port != 0 else ""
     except ValueError:
-        is_address, host = False, ""
-    if not is_address or not host:
+        host = ""
+    if not host or parts.scheme not in ("http", "https"):
         raise click.UsageError(f"--endpoint must be an http(s) URL, got {url!r}")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise click.UsageError("--endpoint must not contain a user, password, query or fragment")
     return host
-
-
-def _is_loopback(host: str) -> bool:
-    """Return whether a host is this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -111,20 +111,18 @@ def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def write(tables: Mapping[Path | None, Any]) -> None:
-    """Write tables and figures, all or none; print a table without a file."""
+    """Write tables, texts and figures, all or none; print a table or text without a file."""
     from equipoise_compendium.writing import write_csv, write_files
 
     # Ids leave as they came, because a command reads these tables back.
     write_files({path: table for path, table in tables.items() if path is not None})
     if None not in tables:
         return
-    buffer = io.StringIO()
-    write_csv(tables[None], buffer)
-    print_text(buffer.getvalue())
-
-
-def print_text(text: str) -> None:
-    """Write a whole text to standard output, or raise OSError."""
+    text = tables[None]
+    if not isinstance(text, str):
+        buffer = io.StringIO()
+        write_csv(text, buffer)
+        text = buffer.getvalue()
     if sys.stdout is None:
         raise OSError(errno.EBADF, "closed")
     # A terminal would execute control characters in ids; a file keeps every byte.

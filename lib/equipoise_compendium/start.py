@@ -65,7 +65,7 @@ def unchanged_sentences() -> list[str]:
         paper = path.stem.removeprefix("recompute_")
         expected = {text.replace("%PAPER%", paper) for text in texts}
         for cell in nbformat.read(path, as_version=4).cells:
-            sentence = cell.source.strip().splitlines()[-1]
+            sentence = cell.source.strip().rpartition("\n")[2]
             if cell.source in expected and not sentence.startswith("#"):
                 found.append(
                     f"notebooks/{path.name}: unchanged sentence of the template ({sentence})"
