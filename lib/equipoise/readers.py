@@ -269,6 +269,9 @@ class Table:
 
     def once(self, columns: Sequence[str], what: str) -> None:
         """Raise unless rows differ in these columns; ``what`` is the rule, as *once per list*."""
+        for column in self.frame[list(columns)].select_dtypes("object"):
+            is_nested = self.frame[column].map(lambda value: not isinstance(value, Hashable))
+            self.reject(is_nested, column, "text or a number")
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
 
 
@@ -325,7 +328,7 @@ def _parquet_table(path: Source, content: bytes) -> Table:
     try:
         for column in parquet.read_schema(io.BytesIO(content)):
             kind = column.type
-            if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
+            if pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
                 raise input_error(path, "text or numbers", str(kind), column=column.name)
         return Table(path, pd.read_parquet(io.BytesIO(content)))
     except (pa.ArrowException, OSError):

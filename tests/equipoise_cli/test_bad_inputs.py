@@ -302,7 +302,6 @@ DAMAGES |= {
         f"Parquet {name}": in_parquet(values)
         for name, values in {
             "without rows": pa.array([], pa.string()),
-            "of lists": pa.array([["a"], ["b"]]),
             "of null": pa.array([None], pa.null()),
             "of bytes": pa.array([b"\xff"]),
             "of structures": pa.array([{"a": 1}]),
