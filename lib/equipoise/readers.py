@@ -269,9 +269,10 @@ class Table:
 
     def once(self, columns: Sequence[str], what: str) -> None:
         """Raise unless rows differ in these columns; ``what`` is the rule, as *once per list*."""
-        for column in self.frame[list(columns)].select_dtypes("object"):
-            is_nested = self.frame[column].map(lambda value: not isinstance(value, Hashable))
-            self.reject(is_nested, column, "text or a number")
+        for column in columns:
+            if self.frame[column].dtype == "object":
+                is_nested = self.frame[column].map(lambda value: not isinstance(value, Hashable))
+                self.reject(is_nested, column, "text or a number")
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
 
 
