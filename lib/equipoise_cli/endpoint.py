@@ -68,7 +68,7 @@ class Endpoint:
         except ValidationError as error:
             place = ".".join(map(str, error.errors()[0]["loc"])) or "reply"
             problem = f"must answer with a chat completion, got another {place}: {excerpt(reply)}"
-        except (openai.OpenAIError, ValueError) as error:  # redirects, too
+        except (openai.OpenAIError, ValueError, RecursionError) as error:  # redirects, too
             problem = f"{type(error).__name__}: {error}"
         raise click.ClickException(
             f"{self.url}: {self.masked(problem):.300}. Run the same command again to continue."
@@ -77,7 +77,8 @@ class Endpoint:
     def masked(self, value: Any) -> Any:
         """Return text, or the texts of a list or dictionary, without the key."""
         if isinstance(value, str):
-            return value.replace(self.key, "***") if self.key else value
+            text = value.encode("utf-8", "replace").decode()  # without halves of pairs
+            return text.replace(self.key, "***") if self.key else text
         if isinstance(value, list):
             return [self.masked(item) for item in value]
         if isinstance(value, dict):
@@ -97,7 +98,7 @@ def _host(url: str) -> str:
         host = (parts.hostname or "").encode("idna").decode() if parts.port != 0 else ""
     except ValueError:
         host = ""
-    if not host or parts.scheme not in ("http", "https"):
+    if not host or not url.isprintable() or parts.scheme not in ("http", "https"):
         raise click.UsageError(f"--endpoint must be an http(s) URL, got {url!r}")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise click.UsageError("--endpoint must not contain a user, password, query or fragment")

@@ -87,7 +87,7 @@ def staging(target: Path) -> Iterator[Path]:
     for part in target.parent.glob(".*.equipoise-part"):
         try:
             os.kill(int(part.stem.rpartition("-")[2]), 0)  # only asks whether the process runs
-        except (ProcessLookupError, ValueError):
+        except (ProcessLookupError, ValueError, OverflowError):
             left.append(part)
         except OSError:  # it is another user's
             continue

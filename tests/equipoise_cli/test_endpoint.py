@@ -52,6 +52,7 @@ def error_at(url: str, *more: str) -> str:
         b"[]",
         b"{",
         b"{}",
+        b"[" * 100_000,
         b'{"choices": null}',
         b'{"choices": []}',
         b'{"choices": [null]}',
@@ -66,6 +67,13 @@ def test_another_reply_is_one_sentence(serve: chat_server.Serve, body: bytes, ki
     error = error_at(server.url)
     assert server.url in error
     assert "Run the same command again" in error
+
+
+def test_half_a_pair_of_surrogates_is_recorded(serve: chat_server.Serve, folder: Path) -> None:
+    body = b'{"choices": [{"message": {"content": "\\ud800 Because."}}]}'
+    server = serve(lambda handler: chat_server.send(handler, body, Content_Type="application/json"))
+    assert called(*words_for(server.url)).exit_code == 0
+    assert "? Because." in (folder / "r.jsonl").read_text("utf-8")
 
 
 @pytest.mark.usefixtures("folder")
@@ -112,6 +120,7 @@ def test_only_the_endpoint_gets_the_key(
         ("http://[::1/v1", KEY),
         ("http://localhost:99999/v1", KEY),
         ("http:///v1", KEY),
+        ("http://127.0.0.1:9/v1\n", KEY),
         (f"http://{'a' * 70}.org/v1", ""),
         ("ftp://localhost/v1", KEY),
         ("http://localhost.example.org/v1", KEY),
