@@ -55,6 +55,11 @@ def stalls(handler: BaseHTTPRequestHandler) -> None:
         send(handler, body_of("too late"))
 
 
+def silent(_: BaseHTTPRequestHandler) -> None:
+    """Send nothing for longer than any test waits."""
+    time.sleep(30)
+
+
 def trickles(handler: BaseHTTPRequestHandler) -> None:
     """Send a byte now and then, so that no single read times out."""
     handler.send_response(200)
@@ -125,3 +130,7 @@ class Server:
         self.http.shutdown()
         self.http.server_close()
         self.thread.join()
+
+
+Serve = Callable[..., Server]
+"""Starts a server with a script; the fixture `serve`."""

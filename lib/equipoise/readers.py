@@ -11,12 +11,13 @@ import gzip
 import io
 import json
 import math
+import os
 import zlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -41,8 +42,22 @@ def read_bytes(path: Source) -> bytes:
     content = Path(path).read_bytes()
     if not content.startswith(b"\x1f\x8b"):
         return content
+    return b"".join(unpacked_parts(path, io.BytesIO(content), len(content)))
+
+
+def unpacked_parts(path: Source, packed: BinaryIO, size: int) -> Iterator[bytes]:
+    """The content of a gzip file of this size, some megabytes at a time."""
+    # No text shrinks to a hundredth; what claims to is made to fill the memory.
+    most = max(2**28, 100 * size)
+    n_bytes = 0
     try:
-        return gzip.decompress(content)
+        file = gzip.GzipFile(fileobj=packed)
+        while part := file.read(2**22):
+            n_bytes += len(part)
+            if n_bytes > most:
+                wanted = f"a gzip file of at most {most:,} bytes when unpacked; unpack it yourself"
+                raise input_error(path, wanted)
+            yield part
     except (OSError, EOFError, zlib.error):
         raise input_error(path, "a complete gzip file") from None
 
@@ -79,7 +94,7 @@ def names_of_files(names: Sequence[str], paths: Sequence[Source]) -> list[str]:
     So ``a/run.txt`` and ``b/run.txt`` become ``a/run`` and ``b/run``. A file that is given twice is
     an error.
     """
-    real_paths = [Path(path).resolve() for path in paths]
+    real_paths = [Path(os.path.realpath(path)) for path in paths]
     for place, path in enumerate(real_paths):
         if path in real_paths[:place]:
             raise input_error(paths[place], "given once", "the same file twice")
@@ -254,6 +269,10 @@ class Table:
 
     def once(self, columns: Sequence[str], what: str) -> None:
         """Raise unless rows differ in these columns; ``what`` is the rule, as *once per list*."""
+        for column in columns:
+            if self.frame[column].dtype == "object":
+                is_nested = self.frame[column].map(lambda value: not isinstance(value, Hashable))
+                self.reject(is_nested, column, "text or a number")
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
 
 
@@ -268,6 +287,7 @@ def _floats(values: pd.Series) -> Floats:
 
 def _records(text: str) -> Iterable[tuple[int, list[str]]]:
     """Records of a CSV text with the line on which each begins; blank lines are no records."""
+    csv.field_size_limit(2**31 - 1)  # a text may be long
     reader = csv.reader(io.StringIO(text, newline=""))
     first_line = 1
     for fields in reader:
@@ -303,21 +323,32 @@ def _csv_table(path: Source, text: str) -> Table:
     return Table(path, pd.DataFrame(columns).set_axis(header, axis=1), text)
 
 
+def _parquet_table(path: Source, content: bytes) -> Table:
+    from pyarrow import parquet  # costs 30 ms, and most files are text
+
+    try:
+        for column in parquet.read_schema(io.BytesIO(content)):
+            kind = column.type
+            if pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
+                raise input_error(path, "text or numbers", str(kind), column=column.name)
+        return Table(path, pd.read_parquet(io.BytesIO(content)))
+    except (pa.ArrowException, OSError):
+        raise input_error(path, "a Parquet file") from None
+
+
 def read_table(path: Source, content: bytes | None = None) -> Table:
     """Read a CSV, JSON Lines or Parquet file, recognised by its first bytes, or its ``content``."""
     content = read_bytes(path) if content is None else content
     if content.startswith(b"PAR1"):
-        try:
-            return Table(path, pd.read_parquet(io.BytesIO(content)))
-        except (pa.ArrowException, OSError):
-            raise input_error(path, "a Parquet file") from None
-    text = decoded(content, path)
-    if not text.strip():
-        raise input_error(path, "a table with a header", "an empty file")
-    if text.lstrip().startswith("{"):
-        table = Table(path, pd.DataFrame([row for _, row in read_json_lines(path, text)]))
+        table = _parquet_table(path, content)
     else:
-        table = _csv_table(path, text)
+        text = decoded(content, path)
+        if not text.strip():
+            raise input_error(path, "a table with a header", "an empty file")
+        if text.lstrip().startswith("{"):
+            table = Table(path, pd.DataFrame([row for _, row in read_json_lines(path, text)]))
+        else:
+            table = _csv_table(path, text)
     if not len(table):
         raise input_error(path, "a table with at least one row", "only a header")
     return table

@@ -71,6 +71,8 @@ def _in_sentences() -> Iterator[None]:
         raise _Fault(f"{place}: {(error.strerror or str(error)).lower()}") from None
     except KeyError as error:
         raise _Fault(str(error.args[0])) from None  # its own text has quotes around the message
+    except MemoryError as error:
+        raise _Fault(f"the input is too large for the memory ({error})") from None
     except (ValueError, ArithmeticError) as error:
         raise _Fault(str(error)) from None
 

@@ -99,7 +99,6 @@ def nuggets(
     annotator: str | None,
     figure: Path | None,
     output: Path | None,
-    force: bool,
 ) -> None:
     """Make the nugget table of annotated FILES, with word positions.
 
@@ -107,9 +106,8 @@ def nuggets(
     label is a level (L2), a group (large, or SIZE=large), or both (L2|large). Explain other labels
     with --labels.
     """
-    outputs = {"-o": (output, NUGGETS), "--figure": (figure, DRAWING)}
     check_figure(figure, alone=False)
-    refuse_outputs(outputs, [*files, attributes, labels], force=force)
+    refuse_outputs({"output": NUGGETS, "figure": DRAWING})
     import pandas as pd
 
     from equipoise.attributes import read_attributes
@@ -168,7 +166,6 @@ def agreement(
     unmatched: Path | None,
     seed: int,
     output: Path | None,
-    force: bool,
 ) -> None:
     """Compare annotators of the same conversations, and the resulting scores.
 
@@ -177,8 +174,7 @@ def agreement(
     kappa of levels and groups, with 95% bootstrap intervals. It also counts the nuggets found by
     one or several annotators, and has the mean and range of R, GF, GFRC, EGNP, EGF and GFRC2.
     """
-    outputs = {"-o": (output, SCORES), "--unmatched": (unmatched, NUGGETS)}
-    refuse_outputs(outputs, [*files, attributes, labels], force=force)
+    refuse_outputs({"output": SCORES, "unmatched": NUGGETS})
     import pandas as pd
 
     from equipoise.agreement import agreement as compare_annotators

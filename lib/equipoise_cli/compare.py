@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +12,8 @@ import click
 from equipoise.errors import listed
 from equipoise_cli.conditions import fails_on_conditions
 from equipoise_cli.declared import Declared, DeclaredCommand
-from equipoise_cli.outputs import DRAWING, Kind, refuse_outputs
-from equipoise_cli.shared import FILE, FORCE, TARGET, print_text, samples, show_seen
+from equipoise_cli.outputs import DRAWING, Kind, refuse_outputs, table
+from equipoise_cli.shared import FILE, FORCE, TARGET, samples, show_seen, write
 from equipoise_cli.tables import (
     FORMATS,
     Marked,
@@ -36,15 +35,22 @@ if TYPE_CHECKING:
     Directions = Mapping[str, Direction]
 
 
+_MARK = "Written by equipoise compare."
+"""The last line of a file of tables, a comment in most formats; a CSV file has no comments."""
+_COMMENTS = {"table": "{}", "latex": "% {}", "markdown": "<!-- {} -->", "html": "<!-- {} -->"}
+_CSV = table(
+    "table",
+    "(.*,)?(run,topics,mean,low,high,higher_than|a,b,units,difference,.*,p_corrected,effect|"
+    "groups,topics,largest,smallest,gap,value,low,high|measure,mean,low,high,better_than,best)",
+)
+
+
 def _is_table(path: Path) -> bool:
-    """Whether a file begins as the tables of this command do, in any of their formats."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        beginning = file.read(2**12)
-    is_marked = beginning.startswith(("<style", "\\begin{table}", "**"))
-    return is_marked or bool(re.search(r"\b(run|against|measure)\b.*\b(mean|p|gap)\b", beginning))
+    """Return whether this command wrote a file of tables."""
+    return _MARK in path.read_text("utf-8", "replace")[-100:] or _CSV.is_kind(path)
 
 
-_TABLE = Kind("table", _is_table)
+_TABLE = Kind("table of equipoise compare", _is_table)
 
 
 @click.command(
@@ -111,7 +117,6 @@ def compare(
     qrels: Any,
     runs: Any,
     output: Any,
-    force: bool,
     form: str,
     figure: Any,
     measures: Any,
@@ -139,9 +144,8 @@ def compare(
     mine,T1,,nDCG@10,0.31                    T2  nDCG@10  0.45        ndcg_cut_10  T2  0.45
     """  # noqa: D301 - click reads a backspace as: leave these lines as they are
     check_figure(figure, alone=False)
-    outputs = {"-o": (output, _TABLE), "--figure": (figure, DRAWING)}
+    refuse_outputs({"output": _TABLE, "figure": DRAWING})
     inputs = [*scores, *runs]
-    refuse_outputs(outputs, [*inputs, qrels], force=force)
     if not inputs:
         raise click.UsageError("give SCORES, or runs with --qrels and --run")
     if qrels is None and runs:
@@ -176,19 +180,13 @@ def compare(
         shown_table = _table(name, comparisons, directions, gaps, options)
         title, key = caption or shown_table.title, label or shown_table.label
         tables.append(replace(shown_table, title=title, label=key))
-    _write(together(tables, form), output)
+    text = together(tables, form)
+    if output is not None and form in _COMMENTS:
+        text += f"\n{_COMMENTS[form].format(_MARK)}\n"
+    write({output: text})
     if figure is not None:
         _draw(comparisons, options["level"], figure)
     return _values(comparisons, gaps, options["by"])
-
-
-def _write(text: str, output: Path | None) -> None:
-    from equipoise_compendium.writing import write_files
-
-    if output is None:
-        print_text(text)
-    else:
-        write_files({output: text})
 
 
 def _scored_runs(files: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
@@ -211,8 +209,6 @@ def _scored_runs(files: Sequence[Path], qrels: Path, measures: Sequence[str]) ->
 
 def _draw(comparisons: Comparisons, level: float, path: Path) -> None:
     """Draw a row for each measure: means of the runs, and their differences from the baseline."""
-    from equipoise_compendium.writing import write_files
-
     heights = [1.4 + 0.45 * len(comparison.leaderboard) for comparison in comparisons.values()]
     _, rows = axes(
         *(len(heights), 2),
@@ -227,7 +223,7 @@ def _draw(comparisons: Comparisons, level: float, path: Path) -> None:
         compared_runs(panels, replace(comparison, measure=label), level)
     n_runs = len(next(iter(comparisons.values())).leaderboard)
     title = f"{', '.join(comparisons)} of {n_runs} runs"
-    write_files({path: drawn(rows[0][0], path, title)})
+    write({path: drawn(rows[0][0], path, title)})
 
 
 # --- comparisons ----------------------------------------------------------------------------------

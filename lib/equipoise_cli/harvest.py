@@ -11,22 +11,24 @@ repeated, so the same command continues an interrupted harvest.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
-from typing import Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from equipoise.errors import input_error
 from equipoise_cli.outputs import Kind, refuse_outputs
 from equipoise_cli.shared import FILE, TARGET
 
-_RECORD = Kind("record of harvest", lambda path: path.read_bytes().startswith(b"{"))
+if TYPE_CHECKING:
+    from equipoise_cli.endpoint import Endpoint
+
+_RECORD = Kind("record of harvest", lambda path: b'"record": "settings"' in path.read_bytes())
 _TRANSCRIPTS = Kind("file of transcripts", lambda path: b"#####" in path.read_bytes())
 PROTOCOL = {
     "first": "{request}\nFormat: {format}",
@@ -50,6 +52,9 @@ REFUSALS = (
     r"\b(?:don't|do not) have (?:the necessary )?(?:access|information|ability|abilities)",
 )
 """Regular expressions, case ignored, by which a system declines a request."""
+_TURN = {"trial": int, "topic": str, "turn": int, "user": str, "system": str, "outcome": str}
+_TURN |= {"breakdown": bool}
+"""What a recorded turn must have, to be continued."""
 _URL = re.compile(r"(?:https?://|\bwww\.)([^\s/<>()\[\]\"'?#]+)[^\s<>()\[\]\"']*", re.IGNORECASE)
 
 
@@ -103,8 +108,7 @@ def harvest(
     With --from, conversations come from a chat log instead of an endpoint. Run the same command
     again to continue after an interruption.
     """
-    outputs = {"-o": (output, _RECORD), "--transcripts": (transcripts, _TRANSCRIPTS)}
-    refuse_outputs(outputs, [topics, chats], force=None)
+    refuse_outputs({"output": _RECORD, "transcripts": _TRANSCRIPTS})
     if chats is not None:
         if transcripts is None:
             raise click.UsageError("--transcripts is missing; --from writes to this file")
@@ -117,8 +121,10 @@ def harvest(
             "must have --topics, --endpoint, --model and --output; or --from and --transcripts"
         )
     asked = read_topics(topics)
-    key = os.environ.get(options.pop("key_variable"), "")
-    _check_endpoint(endpoint, key)
+    from equipoise_cli.endpoint import Endpoint
+
+    key = os.environ.get(options.pop("key_variable"), "").strip()
+    server = Endpoint(endpoint, key)
     n_calls = 2 * options["trials"] * len(asked)
     questions = "".join(f"\n  {topic['request']:.100}" for topic in asked[:3])
     click.echo(
@@ -128,7 +134,10 @@ def harvest(
     )
     if not yes:
         click.confirm("Continue?", abort=True, err=True)
-    turns = hold(asked, endpoint, model, key, output, **options)
+    try:
+        turns = asyncio.run(hold(asked, server, model, output, **options))
+    except KeyboardInterrupt:
+        raise click.ClickException("interrupted; run the same command again to continue") from None
     if transcripts is not None:
         conversations: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
         for turn in sorted(turns, key=lambda turn: (turn["trial"], turn["turn"])):
@@ -145,18 +154,6 @@ def _write_transcripts(
 
     texts = {key: format_transcript(*key, turns) for key, turns in conversations.items()}
     click.echo(f"{add_transcripts(path, texts)} conversations added to {path}", err=True)
-
-
-def _check_endpoint(endpoint: str, key: str) -> None:
-    """Reject an endpoint that would disclose a key: in its URL, or over plain http."""
-    parts = urlsplit(endpoint)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise click.UsageError(f"--endpoint must be an http(s) URL, got {endpoint!r}")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise click.UsageError("--endpoint must not contain a user, password, query or fragment")
-    is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if key and parts.scheme == "http" and not is_local:
-        raise click.UsageError("--endpoint must be https, because a key is sent to it")
 
 
 def read_topics(path: Path) -> list[dict[str, str]]:
@@ -222,11 +219,10 @@ def judge(text: str, site: str = "", *, asks_for_format: bool = True) -> tuple[s
     return "x", is_breakdown
 
 
-def hold(
+async def hold(
     topics: list[dict[str, str]],
-    endpoint: str,
+    endpoint: Endpoint,
     model: str,
-    key: str,
     record: Path,
     *,
     trials: int,
@@ -242,14 +238,13 @@ def hold(
     + i) + u - 1`` with n topics. Each trial covers all topics in their order before the next trial,
     so that order and trial are not confounded.
     """
-    from openai import OpenAI, OpenAIError
     from tqdm import tqdm
 
     protocol = PROTOCOL if any(topic["format"] for topic in topics) else QUESTIONS
     sampling = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed}
     settings = {
         "record": "settings",
-        "endpoint": endpoint,
+        "endpoint": endpoint.url,
         "model": model,
         "note": note,
         "sampling": sampling,
@@ -257,12 +252,12 @@ def hold(
         "topics": topics,
         "rounds": 2,
     }
-    turns = _resume(record, settings)
+    turns = _resume(record, endpoint.line(settings))
     answered = {(turn["trial"], turn["topic"], turn["turn"]): turn for turn in turns}
-    client = OpenAI(base_url=endpoint, api_key=key or "none", max_retries=5)
-    lock = Lock()
+    numbers = iter(range(trials * len(topics)))
+    bar = tqdm(total=trials * len(topics), unit="conversation", file=sys.stderr)
 
-    def converse(number: int) -> None:
+    async def converse(number: int) -> None:
         trial, topic = number // len(topics) + 1, topics[number % len(topics)]
         messages: list[Any] = []
         wording = protocol["first"]
@@ -274,60 +269,55 @@ def hold(
             line = answered.get((trial, topic["topic"], turn))
             if line is None:
                 arguments: Any = sampling | {"seed": seed + 2 * number + turn - 1}
-                reply = client.chat.completions.create(model=model, messages=messages, **arguments)
-                choice = reply.choices[0]
-                system = choice.message.content or ""
+                reply = await endpoint.chat(model=model, messages=messages, **arguments)
+                system = reply.choices[0].message.content or ""
                 mark, breakdown = judge(
                     system, topic["site"], asks_for_format=bool(topic["format"])
                 )
                 line = {"record": "turn", "trial": trial, "topic": topic["topic"], "turn": turn}
                 line |= {"user": text, "system": system, "outcome": mark, "breakdown": breakdown}
-                line |= {"finish": choice.finish_reason, "seed": arguments["seed"]}
-                line |= {"answered_by": reply.model}
-                with lock, record.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line, ensure_ascii=False, sort_keys=True) + "\n")
-                    turns.append(line)
+                line |= {"finish": reply.choices[0].finish_reason, "seed": arguments["seed"]}
+                line = endpoint.masked(line | {"answered_by": reply.model})
+                with record.open("a", encoding="utf-8") as file:
+                    file.write(endpoint.line(line))
+                turns.append(line)
             if line["breakdown"]:
                 return
             messages.append({"role": "assistant", "content": line["system"]})
             wording = protocol["more"] if line["outcome"] == "o" else protocol["adhere"]
 
-    numbers = range(trials * len(topics))
-    pool = ThreadPoolExecutor(parallel)
-    try:
-        for _ in tqdm(
-            pool.map(converse, numbers), total=len(numbers), unit="conversation", file=sys.stderr
-        ):
-            pass
-    except OpenAIError as error:
-        problem = f"{type(error).__name__}: {error}".replace(key or "\0", "***")
-        raise click.ClickException(
-            f"{problem:.300}. Run the same command again to continue."
-        ) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
+    async def converse_in_turn() -> None:
+        for number in numbers:  # which all share
+            await converse(number)
+            bar.update()
+
+    with bar:
+        await asyncio.gather(*(converse_in_turn() for _ in range(parallel)))
     return turns
 
 
-def _resume(record: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
+def _resume(record: Path, settings: str) -> list[dict[str, Any]]:
     """Return the turns in a record with the same settings; create the record if missing."""
-    if not record.exists():
-        line = json.dumps(settings, ensure_ascii=False, sort_keys=True)
-        record.write_text(f"{line}\n", encoding="utf-8")
+    from equipoise.readers import read_json_lines
+    from equipoise_compendium.writing import write_files
+
+    if not record.exists() or not record.stat().st_size:
+        write_files({record: settings})
         return []
-    text = record.read_text("utf-8")
-    complete, _, torn = text.rpartition("\n")
-    try:
-        first, *turns = [json.loads(line) for line in complete.split("\n")]
-    except json.JSONDecodeError:
-        raise ValueError(
-            f"{record}: must be a record of equipoise harvest, or a new file"
-        ) from None
-    differing = [name for name in settings if first.get(name) != settings[name]]
+    complete, _, torn = record.read_text("utf-8").rpartition("\n")
+    (_, first), *lines = read_json_lines(record, complete) or [(1, {})]
+    if first.get("record") != "settings":
+        raise ValueError(f"{record}: must be a record of equipoise harvest, or a new file")
+    wanted = json.loads(settings)
+    differing = [name for name in wanted if first.get(name) != wanted[name]]
     if differing:
         raise ValueError(
             f"{record} has other settings ({', '.join(differing)}); choose another --output"
         )
+    for number, line in lines:
+        missing = [name for name, kind in _TURN.items() if not isinstance(line.get(name), kind)]
+        if missing:
+            raise input_error(record, "a turn as recorded", f"no valid {missing[0]}", number)
     if torn:  # an interrupted write
-        record.write_text(f"{complete}\n", encoding="utf-8")
-    return turns
+        write_files({record: f"{complete}\n"})
+    return [line for _, line in lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ def init(folder: Path, name: str | None, no_example: bool) -> None:
     """Make a compendium in FOLDER, which must be new or empty."""
     from equipoise_compendium.start import make_compendium
 
-    make_compendium(folder, name or folder.resolve().name, example=not no_example)
+    make_compendium(folder, name or Path(os.path.realpath(folder)).name, example=not no_example)
     if no_example:
         click.echo(f"{folder} is an empty compendium. Add a paper, and build its report:")
         click.echo(f"  cd {folder}")

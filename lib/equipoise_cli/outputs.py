@@ -1,68 +1,122 @@
-"""Checks of output paths: no input and no file of another kind is overwritten."""
+"""Checks of output paths: no input, and only a file that a command wrote, is overwritten."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
+
+from equipoise_cli.shared import TARGET
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of output: its name, and a test whether a file is of this kind."""
+    """A kind of output: its name, and a test whether a command wrote a file of this kind."""
 
     name: str
     is_kind: Callable[[Path], bool]
 
 
-def columns_of(path: Path) -> set[str]:
-    """Return the column names of a CSV or Parquet file; only the header is read."""
+def _header(path: Path) -> str:
+    """Return the column names of a CSV or Parquet file, between commas."""
     with path.open("rb") as file:
         beginning = file.read(2**16)
     if beginning.startswith(b"PAR1"):
         from pyarrow import parquet
 
-        return set(parquet.read_schema(path).names)
-    header = beginning.decode("utf-8-sig", "replace").splitlines()[:1]
-    return set(next(csv.reader(header), []))
+        return ",".join(parquet.read_schema(path).names)
+    return beginning.decode("utf-8-sig", "replace").partition("\n")[0]
 
 
-def table(name: str, columns: Iterable[str]) -> Kind:
-    """Return the kind of a table with at least these columns."""
-    return Kind(name, lambda path: set(columns) <= columns_of(path))
+def table(name: str, header: str) -> Kind:
+    """Return the kind of a table with a header that matches a regular expression as a whole.
+
+    A table has no other mark of the command that wrote it.
+    """
+    return Kind(name, lambda path: bool(re.fullmatch(header, _header(path))))
 
 
-SCORES = table("table of scores", ("measure", "value"))
-CLUSTERS = table("table of user clusters", ("wc", "probability", "Experience"))
-FACTORS = table("table of factors", ("part", "served", "mean", "expected"))
-NUGGETS = table("nugget table", ("run", "topic", "turn", "start", "end", "level"))
-DRAWING = Kind("figure", lambda path: path.suffix.lower() in (".svg", ".png", ".pdf"))
+def _is_drawing(path: Path) -> bool:
+    """Return whether `equipoise_compendium.plots.rendered` drew a figure."""
+    content = path.read_bytes()
+    marks = (b'<svg role="img" aria-label=', b"Software\0Equipoise", b"/Creator (Equipoise)")
+    return any(mark in content for mark in marks)
+
+
+SCORES = table(
+    "table of scores",
+    "run,(.*,)?(attribute|against),(group,)?measure,value"
+    "(,(low|high|units|share|seen|t|p_t|p_permutation|count|left_out|read))*",
+)
+CLUSTERS = table(
+    "table of user clusters", "run,topic,turn,wc,probability,GWCrel,WCnonrel,GNP,.*Experience"
+)
+FACTORS = table("table of factors", "run,topic,part,served,mean,expected")
+NUGGETS = table(
+    "nugget table",
+    "(annotator,run,topic,turn,start,end,level,entity|run,topic,turn,start,end,level,.*)",
+)
+DRAWING = Kind("figure of equipoise", _is_drawing)
 FOLDER = Kind("new folder", lambda _: False)
 
 
-def refuse_outputs(
-    outputs: Mapping[str, tuple[Path | None, Kind]],
-    inputs: Sequence[Path | str | None],
-    *,
-    force: bool | None = False,
-) -> None:
-    """Raise an error for outputs, named by their options, that would destroy a file.
+def _identity(path: Path | str) -> object:
+    """Return what names of one file have in common: links, and standard input."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
-    An output must not be an input, another output, or an existing file of another kind. ``force``
-    allows a file of another kind to be overwritten, but never an input. None: the command has no
-    such option.
+
+def _named(value: Any) -> Iterator[str]:
+    """Yield the files and folders that a value of an option names, also as ``NAME=FILE``."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _named(item)
+    elif isinstance(value, (str, Path)):
+        texts = (str(value), str(value).partition("=")[2])
+        # A text of any length, of which Path would raise an error.
+        yield from (text for text in texts if os.path.exists(text))  # noqa: PTH110
+
+
+def _inputs(context: click.Context) -> dict[object, str]:
+    """Return all files that a command may read, and the folders that they are in, by identity."""
+    outputs = {parameter.name for parameter in context.command.params if parameter.type is TARGET}
+    inputs: dict[object, str] = {}
+    for name, value in context.params.items():
+        for source in [] if name in outputs else _named(value):
+            inputs[_identity(source)] = f"the input {source}"
+            for file in Path(source).rglob("*") if Path(source).is_dir() else ():
+                inputs.setdefault(_identity(file), f"a file in the input {source}")
+    return inputs
+
+
+def refuse_outputs(kinds: Mapping[str, Kind]) -> None:
+    """Raise an error for an output of the running command that would destroy a file.
+
+    ``kinds``: by parameter. An output must not be an input or in the folder of inputs, nor another
+    output, nor an existing file that no command wrote. ``--force`` allows the last.
     """
-    read = {Path(source).resolve(): f"the input {source}" for source in inputs if source}
-    for option, (path, kind) in outputs.items():
-        if path is None:
+    context = click.get_current_context()
+    force = context.meta.get("--force")  # None if the command has no such option
+    read = _inputs(context)
+    for parameter in context.command.params:
+        path = context.params.get(parameter.name or "")
+        if path is None or parameter.name not in kinds:
             continue
-        target = path.resolve()
-        if target in read:
-            raise click.UsageError(f"{option} {path}: must differ from {read[target]}")
-        read[target] = f"the path of {option}"
+        option, kind = parameter.opts[0], kinds[parameter.name]
+        target = Path(os.path.realpath(path))
+        for place in (target, *target.parents):
+            if _identity(place) in read:
+                rule = "differ from" if place == target else "be outside of"
+                raise click.UsageError(f"{option} {path}: must {rule} {read[_identity(place)]}")
+        read[_identity(target)] = f"the path of {option}"
         if kind is not FOLDER and not target.parent.is_dir():
             raise click.UsageError(f"{option} {path}: the folder {target.parent} must exist")
         if not target.exists():

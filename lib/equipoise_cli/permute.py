@@ -60,7 +60,7 @@ def permute(
     the utterances before it, and an id for the run. The table permutations.csv lists the input at
     each position of each permutation. Permutation 0 is the original order.
     """
-    refuse_outputs({"-o": (output, FOLDER)}, [topics, classes, qrels])
+    refuse_outputs({"output": FOLDER})
     import pandas as pd
 
     from equipoise.loaders.topics import read_topics

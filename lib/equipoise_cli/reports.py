@@ -119,8 +119,19 @@ def _serve() -> None:
     reports = project.root() / "reports"
     if not (reports / "site" / "index.html").is_file():
         raise click.UsageError("reports/site is missing: run equipoise build")
-    handler = partial(SimpleHTTPRequestHandler, directory=str(reports))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+
+    class Handler(SimpleHTTPRequestHandler):
+        def translate_path(self, path: str) -> str:
+            """Return the file of an address; a missing one, if a link leads out of the reports."""
+            file = super().translate_path(path)
+            try:
+                for page in (file, f"{file}/index.html"):
+                    project.inside(reports, page)
+            except ValueError:  # or the address has a byte that no name can have
+                return str(reports / "not found")
+            return file
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(reports))) as server:
         click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
         with suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -49,7 +49,6 @@ MAP = click.option(
         takes_output,
         CLUSTER,
     ],
-    inputs=["answers", "qrels"],
     declared=[
         Declared(
             "equipoise.measures.attribution.score_attribution",
@@ -178,7 +177,6 @@ def _figure_of_bias(scores: Any, by: tuple[str, ...], path: Path, *options: Any)
         MAP,
         takes_output,
     ],
-    inputs=["answers", "qrels", "sources"],
     declared=[
         Declared(
             "equipoise.measures.citations.citation_share", flags={"citation_style": "--citations"}

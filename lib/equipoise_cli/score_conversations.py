@@ -113,7 +113,6 @@ def _score_files(
 @scoring(
     "gfrc",
     OPTIONS,
-    inputs=["nuggets", "attributes"],
     declared=[Declared("equipoise.measures.gfrc.gfrc"), MEANS],
     formats=["NUGGETS", "--attributes"],
 )
@@ -139,7 +138,6 @@ def score_gfrc(
             help="CSV file for the share of users who leave at each nugget, and their utility.",
         ),
     ],
-    inputs=["nuggets", "attributes"],
     declared=[Declared("equipoise.measures.gfrc2.gfrc2"), MEANS],
     formats=["NUGGETS", "--attributes"],
 )

@@ -128,7 +128,6 @@ def _score_run(file: Path, name: str, *, order: Any, arguments: dict[str, Any]) 
         takes_output,
         CLUSTER,
     ],
-    inputs=["runs", "qrels", "memberships", "targets", "attributes"],
     declared=[
         ORDER,
         Declared("equipoise.measures.gfr.gfr_table", flags={"similarities": "--divergences"}),
@@ -197,7 +196,6 @@ def score_gfr(
 @scoring(
     "exposure",
     [RUN, MORE_RUNS, QRELS, MEMBERSHIP, MISSING, takes_output],
-    inputs=["runs", "qrels", "memberships"],
     declared=[ORDER, Declared("equipoise.measures.exposure.exposure_over_relevance")],
     formats=["--run", "--qrels", "--membership NAME=", "--membership, by shares"],
 )
@@ -252,7 +250,6 @@ def score_exposure(
         takes_output,
         CLUSTER,
     ],
-    inputs=["runs", "documents", "terms", "background"],
     declared=[
         Declared(
             "equipoise.measures.ranking_bias.score_ranking_bias",
@@ -351,7 +348,6 @@ def _count_file(source: str, *, terms: Any, tokens: Any, documents: Any) -> Any:
         ),
         takes_output,
     ],
-    inputs=["pairs", "ids"],
     declared=[Declared("equipoise.measures.rank_overlap.crbo"), ORDER, MEANS],
     formats=["--run", "--ids"],
 )

@@ -6,10 +6,14 @@ A command reads its files to tidy tables and scores them; `scoring` does the res
 from __future__ import annotations
 
 import functools
+import logging
+import re
+import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,8 +40,8 @@ QRELS = click.option(
 CLUSTER = click.option(
     "--cluster", metavar="ADDRESS", help="Dask scheduler to score on, such as tcp://127.0.0.1:8786."
 )
-_FURTHER_OUTPUTS = {"clusters": CLUSTERS, "factors": FACTORS, "figure": DRAWING}
-"""Options of outputs besides the scores, and what each may overwrite."""
+_OUTPUTS = {"output": SCORES, "clusters": CLUSTERS, "factors": FACTORS, "figure": DRAWING}
+"""Options of outputs, and what each may overwrite."""
 
 
 @click.group(cls=CommandGroup)
@@ -60,26 +64,21 @@ def scoring(
     name: str,
     options: Sequence[Decorator],
     *,
-    inputs: Sequence[str],
     declared: Sequence[Declared],
     formats: Sequence[str],
 ) -> Callable[[Callable[..., Scored]], click.Command]:
     """Make a command of `score` from a function that reads files and scores them.
 
-    ``inputs`` are names of parameters with files that no output may overwrite; ``formats`` are
-    names of samples that end the help.
+    ``formats`` are names of samples that end the help.
     """
 
     def as_command(function: Callable[..., Scored]) -> click.Command:
         @functools.wraps(function)
-        def command(force: bool, output: Path | None, **values: Any) -> Any:
+        def command(output: Path | None, **values: Any) -> Any:
             check_figure(values.get("figure"))  # before anything is read
-            outputs = {"-o": (output, SCORES)}
-            for option, kind in _FURTHER_OUTPUTS.items():
-                outputs[f"--{option}"] = (values.get(option), kind)
+            refuse_outputs(_OUTPUTS)
             if "more_runs" in values:
                 values["runs"] = (*values["runs"], *values.pop("more_runs"))
-            refuse_outputs(outputs, list(_paths(values[key] for key in inputs)), force=force)
             intervals = values.pop("intervals", False)
             if MEANS in declared:  # no measure has these options
                 ends = {key: values.pop(key) for key in ("level", "resamples", "seed")}
@@ -101,18 +100,6 @@ def scoring(
         return score.command(name, **settings)(judged)
 
     return as_command
-
-
-def _paths(values: Iterable[Any]) -> Iterator[str | Path]:
-    """Paths of files, of NAME=FILE, and of tuples of these."""
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _paths(value)
-        elif isinstance(value, str):
-            yield value
-            yield value.partition("=")[2]
-        elif value is not None:
-            yield value
 
 
 def joined(tables: Sequence[Any]) -> Any:
@@ -137,6 +124,10 @@ def _show_not_read(tables: Sequence[Any]) -> None:
 # --- tasks, one per file, on this machine or on a Dask cluster ------------------------------------
 
 
+_SECONDS = 10
+"""How long a scheduler, and then its first worker, is waited for."""
+
+
 @contextmanager
 def workers(address: str | None) -> Iterator[Any]:
     """Return a client of the Dask scheduler at an address; return None without an address.
@@ -146,19 +137,48 @@ def workers(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
+    distributed = import_module("distributed")
+    # It logs each lost connection with a traceback.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
-        client = import_module("distributed").Client(address, timeout=10)  # seconds
-    except ModuleNotFoundError:
-        raise ValueError(
-            "--cluster needs Dask, which is not installed; in your clone, run python -m pip "
-            "install '.[cluster]'"
-        ) from None
-    except (OSError, TimeoutError, ValueError):
+        _greet(address)
+        client = distributed.Client(address, timeout=_SECONDS)
+    except (OSError, ValueError):
         raise ValueError(
             f"no Dask scheduler answers at {address}; give an address such as tcp://127.0.0.1:8786"
         ) from None
     with client:
-        yield client
+        try:
+            client.wait_for_workers(1, timeout=_SECONDS)
+            yield client
+        except (OSError, CancelledError, distributed.KilledWorker) as error:
+            if isinstance(error, OSError) and isinstance(error.filename, str):
+                raise  # it is of a file, on a worker
+            raise ValueError(
+                f"--cluster {address}: scheduler or workers have ended ({type(error).__name__}); "
+                "start them again, or score without --cluster"
+            ) from None
+
+
+def _greet(address: str) -> None:
+    """Raise OSError or ValueError unless a Dask scheduler is at an address; Dask would wait."""
+    match = re.fullmatch(r"(?:tcp://)?\[?([^/\]]+)\]?:(\d{1,5})", address)
+    if not match:
+        raise ValueError(address)
+    with socket.create_connection((match[1], int(match[2])), _SECONDS) as connection:
+        length = connection.recv(8)
+    # A scheduler speaks first: the length of some lines about its version.
+    if len(length) < 8 or int.from_bytes(length, "little") > 2**16:
+        raise ValueError(address)
+
+
+def _result(future: Any, client: Any) -> Any:
+    """Return the result of a task; Dask itself would wait for ever when the last worker ends."""
+    while not future.done():
+        with suppress(TimeoutError):
+            import_module("distributed").wait(future, timeout=_SECONDS)
+        client.wait_for_workers(1, timeout=_SECONDS)
+    return future.result()
 
 
 def run_each(
@@ -184,5 +204,5 @@ def run_each(
             for name, value in shared.items()
         }
         futures = [client.submit(function, *task, **copies, pure=False) for task in tasks]
-        results = (future.result() for future in futures)
+        results = (_result(future, client) for future in futures)
     return list(tqdm(results, total=len(tasks), unit=unit, file=sys.stderr, disable=None))

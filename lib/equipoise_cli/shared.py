@@ -22,10 +22,25 @@ class _File(click.Path):
 
 
 FILE = _File(path_type=Path)
-TARGET = _File(path_type=Path)
+
+
+class _Target(click.Path):
+    """A path to write; a dash would be neither a file nor standard input."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-":
+            self.fail("must be the name of a file; without it, a table is printed", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+TARGET = _Target(path_type=Path)
 """Type of a path to write; `FILE` is the type of a path to read."""
 FORCE = click.option(
-    "--force", is_flag=True, help="Overwrite a file even if its content is of another kind."
+    "--force",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda context, _, value: context.meta.update({"--force": value}),
+    help="Overwrite a file even if its content is of another kind.",
 )
 _OUTPUT = click.option(
     "-o", "--output", type=TARGET, help="CSV or .parquet file to write.  [standard output]"
@@ -96,20 +111,18 @@ def takes_output(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def write(tables: Mapping[Path | None, Any]) -> None:
-    """Write tables and figures, all or none; print a table without a file."""
+    """Write tables, texts and figures, all or none; print a table or text without a file."""
     from equipoise_compendium.writing import write_csv, write_files
 
     # Ids leave as they came, because a command reads these tables back.
     write_files({path: table for path, table in tables.items() if path is not None})
     if None not in tables:
         return
-    buffer = io.StringIO()
-    write_csv(tables[None], buffer)
-    print_text(buffer.getvalue())
-
-
-def print_text(text: str) -> None:
-    """Write a whole text to standard output, or raise OSError."""
+    text = tables[None]
+    if not isinstance(text, str):
+        buffer = io.StringIO()
+        write_csv(text, buffer)
+        text = buffer.getvalue()
     if sys.stdout is None:
         raise OSError(errno.EBADF, "closed")
     # A terminal would execute control characters in ids; a file keeps every byte.

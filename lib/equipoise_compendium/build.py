@@ -7,6 +7,7 @@ processes that run the notebooks import this module, so it imports pandas only w
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import logging
 import multiprocessing
@@ -175,12 +176,22 @@ def unexplained_cells(folder: Path) -> str:
     return "\n".join([title, *lines])
 
 
+def _slug(parameters: Mapping[str, Any]) -> str:
+    """Return the name of the folder of a variant; other parameters have another name."""
+    changes = "_".join(f"{key}={value}" for key, value in parameters.items())
+    slug = re.sub(r"[^A-Za-z0-9=._-]+", "-", changes)[:80]
+    if slug != changes:
+        slug += f"_{hashlib.sha256(changes.encode()).hexdigest()[:8]}"
+    return slug
+
+
 def _move(staged: Path, target: Path) -> None:
     """Move a complete report to its place; the old one goes to the temporary folder.
 
     A build that ends between the two leaves the old report where `_sweep` looks for it.
     """
     old = staged.with_name(REPLACED) / target.relative_to(project.root() / "reports")
+    project.inside(project.root(), str(target.parent))
     for path in (old, target):
         path.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
@@ -227,9 +238,7 @@ def build(
         for name, error in _run(list(chosen.values()), parameters, Path(folder), jobs):
             staged, target = Path(folder, name), reports / name
             if parameters[name]:
-                changes = "_".join(f"{key}={value}" for key, value in parameters[name].items())
-                slug = re.sub(r"[^A-Za-z0-9=._-]+", "-", changes)[:80]
-                target = reports / "variants" / name / slug
+                target = reports / "variants" / name / _slug(parameters[name])
             problem = error or unexplained_cells(staged)
             n_failed += bool(problem)
             if not problem:
@@ -253,7 +262,8 @@ def manifests() -> list[dict[str, Any]]:
     for path in sorted((project.root() / "notebooks").glob("*.ipynb")):
         manifest = read_manifest(project.root() / "reports" / path.stem)
         if manifest is not None:
-            found.append(manifest)
+            # The name is that of the folder, so that no manifest leads to files elsewhere.
+            found.append(manifest | {"notebook": path.stem})
     return found
 
 
@@ -283,12 +293,13 @@ def write_summaries() -> set[str]:
     import pandas as pd
 
     from equipoise_compendium.printed import read_text_table
+    from equipoise_compendium.writing import write_files
 
     reports = project.root() / "reports"
     path = reports / "claims.csv"
     old = read_text_table(path) if path.is_file() else None
-    for name, text in summaries():
-        (reports / name).write_text(text, encoding="utf-8")
+    texts = {reports / name: text for name, text in summaries()}
+    write_files(texts, within=project.root())
     new = read_text_table(path)
     return set(pd.concat([old, new]).drop_duplicates(keep=False)["notebook"])
 

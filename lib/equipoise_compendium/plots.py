@@ -13,6 +13,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from equipoise.errors import plain
 
@@ -58,7 +59,7 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
     """
     title = plain(title)
     # Dates and versions would make other bytes at every run; None leaves them out.
-    metadata: dict[str, Any] = {"CreationDate": None}
+    metadata: dict[str, Any] = {"CreationDate": None, "Creator": "Equipoise"}
     resolution: Any = "figure"
     if kind == "svg":
         metadata = {"Date": None, "Creator": None, "Title": title}
@@ -73,7 +74,8 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
     if kind == "svg":
         label = f'<svg role="img" aria-label="{html.escape(title)}" '
         return _with_stable_clips(content.replace(b"<svg ", label.encode(), 1))
-    return _with_palette(content) if kind == "png" else content
+    # A command replaces a file with its own mark; a notebook contains its figures.
+    return _with_palette(content, "" if name else "Equipoise") if kind == "png" else content
 
 
 def _with_stable_clips(svg: bytes) -> bytes:
@@ -93,12 +95,16 @@ def _with_stable_clips(svg: bytes) -> bytes:
     return either_name.sub(lambda match: stable[match.group()], svg)
 
 
-def _with_palette(png: bytes) -> bytes:
+def _with_palette(png: bytes, software: str) -> bytes:
     """Reduce a PNG to 64 colours, a quarter of its size: executed notebooks contain it."""
     drawing = Image.open(io.BytesIO(png)).convert("RGB")
     file = io.BytesIO()
     reduced = drawing.quantize(64, dither=Image.Dither.NONE)
-    reduced.save(file, "PNG", optimize=True, dpi=(PNG_RESOLUTION, PNG_RESOLUTION))
+    info = PngInfo()
+    if software:
+        info.add_text("Software", software)
+    resolution = (PNG_RESOLUTION, PNG_RESOLUTION)
+    reduced.save(file, "PNG", optimize=True, dpi=resolution, pnginfo=info)
     return file.getvalue()
 
 

@@ -76,7 +76,8 @@ class Report:
         if build_folder:
             self.folder = Path(build_folder)
         else:
-            self.folder = project.root() / "reports" / "variants" / "by-hand" / _slug(notebook)
+            parts = "reports", "variants", "by-hand", _slug(notebook)
+            self.folder = project.inside(project.root(), *parts)
             shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("tables", "figures"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)

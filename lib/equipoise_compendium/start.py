@@ -65,7 +65,7 @@ def unchanged_sentences() -> list[str]:
         paper = path.stem.removeprefix("recompute_")
         expected = {text.replace("%PAPER%", paper) for text in texts}
         for cell in nbformat.read(path, as_version=4).cells:
-            sentence = cell.source.strip().splitlines()[-1]
+            sentence = cell.source.strip().rpartition("\n")[2]
             if cell.source in expected and not sentence.startswith("#"):
                 found.append(
                     f"notebooks/{path.name}: unchanged sentence of the template ({sentence})"
@@ -73,15 +73,13 @@ def unchanged_sentences() -> list[str]:
     return found
 
 
-def _write_new(texts: Mapping[Path, str]) -> list[Path]:
-    """Write files; raise if one of them exists."""
+def _write_new(texts: Mapping[Path, str], changed: Mapping[Path, str] = {}) -> list[Path]:
+    """Write files, and those that are changed; raise if one of the others exists."""
     existing = [str(path.relative_to(project.root())) for path in texts if path.exists()]
     if existing:
         raise ValueError(f"{', '.join(existing)} already exists; choose another name")
-    for path in texts:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write_files(texts)
-    return list(texts)
+    write_files({**texts, **changed}, within=project.root())
+    return [*texts, *changed]
 
 
 def make_compendium(folder: Path, name: str, *, example: bool = True) -> None:
@@ -97,10 +95,7 @@ def make_compendium(folder: Path, name: str, *, example: bool = True) -> None:
         texts = _texts(_template("compendium"), words)
         if example:
             texts |= _texts(_template("example"), words)
-        for path, text in texts.items():
-            target = staged / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
+        write_files({staged / path: text for path, text in texts.items()}, within=staged)
 
 
 def new_paper(name: str, title: str) -> list[Path]:
@@ -110,24 +105,27 @@ def new_paper(name: str, title: str) -> list[Path]:
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name):
         raise ValueError(f"{name!r}: a key must be lower-case letters, digits and _, at most 41")
-    if re.search(r"[\"\\{}%\n]", title):
-        raise ValueError("--title: must have no quotation mark, backslash, brace or percent sign")
+    if re.search(r"[\"\\{}%]", title) or not title.isprintable():
+        raise ValueError(
+            "--title: must have no quotation mark, backslash, brace, percent sign, tab or new line"
+        )
     root = project.root()
     texts = _texts(_template("paper"), {"PAPER": name, "TITLE": title or "A paper to recompute"})
     lists = {
         root / "data" / "published" / "artefacts.csv": texts.pop("artefacts.csv"),
-        project.inside(root, settings().bibliography): texts.pop("source.bib"),
+        root / settings().bibliography: texts.pop("source.bib"),
     }
     places = {
         "notebook.ipynb": root / "notebooks" / f"recompute_{name}.ipynb",
         "values.csv": root / "data" / "facts" / name / "values.csv",
     }
     folder = root / "data" / "published" / name
-    paths = _write_new({places.get(file, folder / file): text for file, text in texts.items()})
     for path, addition in lists.items():
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        path.write_text(f"{text.rstrip()}\n{addition}".lstrip(), encoding="utf-8")
-    return [*paths, *lists]
+        lists[path] = f"{text.rstrip()}\n{addition}".lstrip()
+    return _write_new(
+        {places.get(file, folder / file): text for file, text in texts.items()}, lists
+    )
 
 
 def new_topic(name: str, topic: str) -> list[Path]:

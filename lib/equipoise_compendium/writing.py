@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TextIO
 
 import pandas as pd
 
+from equipoise_compendium import project
 from equipoise_compendium.formatting import CSV_DIGITS, reason, rounded
 
 _FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
@@ -76,15 +77,28 @@ def write_csv(
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
-    """Yield a temporary path next to a target; remove the path when the context ends."""
-    path = target.with_name(f".{target.name[:40]}-{secrets.token_hex(4)}.equipoise-part")
+    """Yield a temporary path next to a target; remove the path when the context ends.
+
+    What processes that were killed have left next to the target is removed, too.
+    """
+    name = f".{target.name[:40]}-{secrets.token_hex(4)}-{os.getpid()}.equipoise-part"
+    path = target.with_name(name)
+    left = []
+    for part in target.parent.glob(".*.equipoise-part"):
+        try:
+            os.kill(int(part.stem.rpartition("-")[2]), 0)  # only asks whether the process runs
+        except (ProcessLookupError, ValueError, OverflowError):
+            left.append(part)
+        except OSError:  # it is another user's
+            continue
     try:
         yield path
     finally:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        for part in (path, *left):
+            if part.is_dir():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                part.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -129,11 +143,14 @@ def _write(path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool) ->
         os.fsync(file.fileno())
 
 
-def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
+def write_files(
+    contents: Mapping[Path, pd.DataFrame | str | bytes], *, within: Path | None = None
+) -> None:
     """Write text files, and tables as CSV or Parquet by the ending of the name.
 
     All files are written under temporary names before the first is moved, so that a full disk
-    leaves every file unchanged. A link keeps its target, and a file keeps its mode.
+    leaves every file unchanged. A link keeps its target, and a file keeps its mode. ``within``: a
+    folder out of which no path and no link may lead, and in which missing folders are made.
     """
     path = Path()
     try:
@@ -141,6 +158,9 @@ def write_files(contents: Mapping[Path, pd.DataFrame | str | bytes]) -> None:
             moves = []
             for path, content in contents.items():
                 target = Path(os.path.realpath(path))
+                if within is not None:
+                    project.inside(within, str(path))
+                    target.parent.mkdir(parents=True, exist_ok=True)
                 if target.is_dir():
                     raise ValueError(f"cannot write {path}, which is a folder; nothing was written")
                 staged = stack.enter_context(staging(target))

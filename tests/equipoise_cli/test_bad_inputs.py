@@ -9,16 +9,21 @@ of the good one.
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import re
 import shlex
+import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from commands import called
 
@@ -271,6 +276,16 @@ def test_a_bad_input_is_named_or_counted(row: Any, folder: Path) -> None:
         assert not written or "--fail-if" in row.command
 
 
+COLUMNS = sorted({name for text in FILES.values() for name in text.split("\n")[0].split(",")})
+
+
+def in_parquet(values: pa.Array) -> bytes:
+    """A Parquet file whose columns, which have the names of all files, have these values."""
+    file = io.BytesIO()
+    parquet.write_table(pa.table(dict.fromkeys(COLUMNS, values)), file)
+    return file.getvalue()
+
+
 DAMAGES = {
     "empty": b"",
     "UTF-16": "run,topic\n".encode("utf-16"),
@@ -279,6 +294,19 @@ DAMAGES = {
     "no Parquet": b"PAR1 and more",
     "a page": b"<!DOCTYPE html>\n<html><body>404: not found</body></html>\n",
     "deep JSON": b"[" * 5000,
+}
+DAMAGES |= {
+    "circle": b"",
+    "a gzip file of blanks": gzip.compress(b"\n" * 4, 1),
+    **{
+        f"Parquet {name}": in_parquet(values)
+        for name, values in {
+            "without rows": pa.array([], pa.string()),
+            "of null": pa.array([None], pa.null()),
+            "of bytes": pa.array([b"\xff"]),
+            "of structures": pa.array([{"a": 1}]),
+        }.items()
+    },
 }
 READ = [
     (name, file)
@@ -292,9 +320,137 @@ READ = [
 @pytest.mark.parametrize(("name", "file"), READ)
 def test_a_damaged_file_is_named(name: str, file: str, damage: str, folder: Path) -> None:
     (folder / file).write_bytes(DAMAGES[damage])
+    if damage == "circle":
+        (folder / file).unlink()
+        (folder / file).symlink_to(folder / file)
     result = called(*words_of(name))
     assert result.exit_code == 2, result.output
     errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
     assert len(errors) == 1
     assert file in errors[0]
-    assert outputs(folder).keys() == {file}
+    assert outputs(folder).keys() <= {file}
+
+
+def words_with(name: str, file: str, source: str, output: str) -> list[str]:
+    """The words of a command with another input in place of a file, and one output for all."""
+    words = []
+    for word in shlex.split(COMMANDS[name]):
+        word = output if word.startswith("out") else word
+        words.append(
+            source if word == file else re.sub(rf"=({re.escape(file)})$", f"={source}", word)
+        )
+    has_force = not name.startswith(("permute", "harvest"))
+    return [*words, *["--force"][:has_force]]
+
+
+@pytest.mark.parametrize("way", ["the same", "a symbolic link", "a hard link"])
+@pytest.mark.parametrize(("name", "file"), READ)
+def test_an_input_is_never_an_output(name: str, file: str, way: str, folder: Path) -> None:
+    output = folder / ("linked" + Path(file).suffix if way != "the same" else file)
+    if way == "a symbolic link":
+        output.symlink_to(folder / file)
+    elif way == "a hard link":
+        output.hardlink_to(folder / file)
+    result = called(*words_with(name, file, file, str(output)))
+    assert result.exit_code == 2, result.output
+    assert "must differ from the input" in " ".join(result.stderr.split())
+    assert (folder / file).read_text() == FILES[file]
+
+
+FOLDERS = {
+    "gfrc": "nuggets.csv",
+    "gfr": "a.run",
+    "exposure": "a.run",
+    "ranking-bias": "docs.jsonl",
+    "attribution": "answers.jsonl",
+    "citations": "log.jsonl",
+    "compare": "scores.csv",
+    "compare-runs": "a.run",
+}
+
+
+@pytest.mark.parametrize("output", ["in/{}", "in/deep/{}", "in/new.csv", "target/{}"])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_file_in_an_input_folder_is_never_an_output(name: str, output: str, folder: Path) -> None:
+    file = FOLDERS[name]
+    for inner in ("in/deep", "target"):
+        (folder / inner).mkdir(parents=True)
+    (folder / file).rename(folder / "target" / file)
+    (folder / "in" / "linked").symlink_to(folder / "target" / file)
+    for inner in ("in", "in/deep"):
+        (folder / inner / file).write_text(FILES[file])
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    result = called(*words_with(name, file, "in", output.format(file)))
+    assert result.exit_code == 2, result.output
+    assert re.search("must (differ from|be outside of) (a file in )?the input", result.stderr)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+WRITES = [name for name in COMMANDS if not name.startswith(("permute", "harvest"))]
+MORE = [f"compare --format {form}" for form in ("table", "latex", "markdown", "html")]
+MORE += [
+    f"{name} --figure out.{kind}"
+    for name in ("compare", "nuggets", "attribution")
+    for kind in ("svg", "png", "pdf")
+]
+
+
+@pytest.mark.filterwarnings("ignore:More than 20 figures")
+@pytest.mark.parametrize("command", [*WRITES, *MORE])
+def test_a_command_replaces_its_own_outputs_and_no_others(command: str, folder: Path) -> None:
+    assert called(*words_of(command)).exit_code == 0
+    own = outputs(folder)
+    assert called(*words_of(command)).exit_code == 0
+    assert outputs(folder) == own
+    for name in own:
+        others = {
+            **dict.fromkeys((".svg", ".png", ".pdf"), "<svg>%PDF-1.7 \x89PNG another program"),
+            ".csv": "measure,value\nours,0.5\n**run** \\begin{table} <style> mean\n",
+        }[Path(name).suffix]
+        (folder / name).write_text(others)
+        result = called(*words_of(command))
+        assert result.exit_code == 2
+        assert f"{name} exists and is not a" in result.stderr
+        assert (folder / name).read_text() == others
+        assert called(*words_of(command), "--force").exit_code == 0
+        assert outputs(folder) == own
+
+
+LONG = "x" * 200_000
+
+
+@pytest.mark.parametrize(("name", "file"), [pair for pair in READ if pair[1].endswith(".csv")])
+def test_a_long_text_is_no_traceback(name: str, file: str, folder: Path) -> None:
+    first, _, rest = FILES[file].partition("\n")
+    for text in (f"{LONG},{first}\n{rest}", f'{first}\n"{LONG}",{rest}'):
+        (folder / file).write_text(text)
+        result = called(*words_of(name))
+        assert isinstance(result.exception, SystemExit | None), result.exception
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("gfr", "a.run"), ("ranking-bias", "docs.jsonl"), ("attribution", "answers.jsonl")],
+)
+def test_a_file_that_unpacks_to_gigabytes_is_named(name: str, file: str, folder: Path) -> None:
+    (folder / file).write_bytes(gzip.compress(bytes(2**28 + 2**20), 1))
+    result = called(*words_of(name))
+    assert result.exit_code == 2
+    assert f"{file}: must be a gzip file of at most 268,435,456 bytes" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "measure", ["nDCG@0", "P@99999999999", "AP(rel=0)", "P(rel=99999999999)@5"]
+)
+@pytest.mark.usefixtures("folder")
+def test_a_measure_that_would_end_python_is_named(measure: str) -> None:
+    result = called(*words_of("compare-runs"), "--measure", measure)
+    assert result.exit_code == 2
+    assert measure in result.stderr
+
+
+@pytest.mark.skipif(not shutil.which("perl"), reason="ERR is computed by a Perl program")
+def test_topics_of_err_need_not_be_numbers(folder: Path) -> None:
+    result = called(*words_of("compare-runs"), "--measure", "ERR@10")
+    assert result.exit_code == 0, result.output
+    assert (folder / "out.csv").exists()

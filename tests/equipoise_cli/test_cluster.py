@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from chat_server import Serve, says
 from commands import called
+from equipoise_cli import scoring
 from equipoise_compendium import project
 
 EXAMPLES = project.root() / "data" / "examples"
@@ -88,10 +91,30 @@ def test_a_folder_of_nuggets_is_one_table(tmp_path: Path) -> None:
     assert (twice.exit_code, "two files have a conversation twice" in twice.stderr) == (2, True)
 
 
-def test_an_address_without_a_scheduler_is_an_error() -> None:
+@pytest.mark.parametrize(
+    "address", ["nowhere", "HTTP", "tls://127.0.0.1:8786", "ucx://127.0.0.1:8786", "tcp://x:99999"]
+)
+def test_an_address_without_a_scheduler_is_an_error(
+    address: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
-    result = called(*GFR, "--cluster", "nowhere")
-    assert (result.exit_code, "no Dask scheduler answers at nowhere" in result.stderr) == (2, True)
+    monkeypatch.setattr(scoring, "_SECONDS", 0.3)
+    if address == "HTTP":
+        address = serve(says("")).url.replace("http:", "tcp:").removesuffix("/v1")
+    result = called(*GFR, "--cluster", address)
+    assert result.exit_code == 2
+    assert f"no Dask scheduler answers at {address}" in result.stderr
+
+
+def test_a_cluster_that_ends_is_an_error() -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    command = [sys.executable, "-c", CLUSTER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as own:
+        assert own.stdout is not None
+        address = own.stdout.readline().strip()
+        message = "scheduler or workers have ended"
+        with pytest.raises(ValueError, match=message), scoring.workers(address) as client:
+            scoring.run_each(os._exit, [(1,)], client, "file")
 
 
 def test_a_folder_without_files_is_an_error(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["-o", "sub"], "-o sub already exists; choose another path for the table of scores"),
         (["-o", "/dev/full"], "already exists; choose another path for the table of scores"),
         (["-o", "none/a.csv"], "must exist"),
+        (["-o", "-"], "must be the name of a file"),
     ],
 )
 def test_an_output_that_would_lose_something_is_an_error(
@@ -74,6 +75,17 @@ def test_a_fault_leaves_all_outputs_unwritten(folder: Path) -> None:
     assert called(*GFRC2, "-o", "a.csv", "--clusters", "c.csv").exit_code == 2
     assert (folder / "a.csv").read_text().endswith("the last good scores\n")
     assert not (folder / "c.csv").exists()
+
+
+@pytest.mark.parametrize("output", ["n.csv", "link.csv"])
+def test_the_file_that_is_standard_input_is_no_output(output: str, folder: Path) -> None:
+    command = [sys.executable, "-m", "equipoise_cli", "score", "gfrc", "-"]
+    command += ["--attributes", "sets.yaml", "-o", output, "--force"]
+    with (folder / "n.csv").open() as file:
+        result = subprocess.run(command, stdin=file, capture_output=True, check=False)
+    assert result.returncode == 2
+    assert b"must differ from the input /dev/stdin" in b" ".join(result.stderr.split())
+    assert (folder / "n.csv").read_text() == NUGGETS
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

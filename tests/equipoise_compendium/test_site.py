@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import time
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 import pytest
 
 from chromium import PROGRAM, Browser, Page
+from commands import called
 from crawl import broken_links, pages
 from equipoise import catalogue
 from equipoise_compendium import build, plots, project, rendering, terms, verdicts
@@ -231,6 +233,35 @@ def test_a_link_that_leads_to_code_or_a_share_is_dropped(link: str) -> None:
     for page in (cleaned, str(markup.prose(f"[x]({link}) ![y](<{link}>)"))):
         for value in re.findall(r'(?:href|src)="([^"]*)"', page):
             assert re.fullmatch(r"/?[\w%][\w./%-]*", value), page
+
+
+def test_a_caption_stays_within_the_label_of_its_table() -> None:
+    hostile = '"><b id="x" style="position:fixed">over</b> \' onclick="1" &quot; class="y'
+    page = markup.framed(
+        markup.clean(f"<table><caption>{hostile}</caption><tr><td>1</td></tr></table>")
+    )
+    opening = HTMLParser()
+    found = []
+    opening.handle_starttag = lambda tag, values: found.append((tag, dict(values)))  # type: ignore[method-assign,assignment]
+    opening.feed(page)
+    assert set(found[0][1]) == {"class", "role", "tabindex", "aria-label"}
+    assert all(set(values) <= {"id", "class"} for _, values in found[1:])
+
+
+@pytest.mark.usefixtures("one_process")
+def test_a_raw_or_empty_cell_is_built_checked_and_shown_as_text(root: Path) -> None:
+    path = root / "notebooks" / "example.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    cells = [nbformat.v4.new_raw_cell("<b>raw</b> & text"), nbformat.v4.new_raw_cell("")]
+    cells += [nbformat.v4.new_markdown_cell(""), nbformat.v4.new_code_cell("")]
+    notebook.cells[1:1] = cells
+    nbformat.write(notebook, path)
+    assert called("build", "example").exit_code == 0
+    page = (root / "reports" / "site" / "example.html").read_text()
+    assert "<pre>&lt;b&gt;raw&lt;/b&gt; &amp; text</pre>" in page
+    assert called("check").exit_code == 0
+    nbformat.write(notebook, path.with_name("recompute_example.ipynb"))
+    assert isinstance(called("check").exception, SystemExit)
 
 
 def test_words_keep_their_lines_and_are_no_markup() -> None:

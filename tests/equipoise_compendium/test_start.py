@@ -204,6 +204,8 @@ def test_a_topic_starts_from_the_example(root: Path) -> None:
         (["smith"], "one of --topic TOPIC and --paper, not both"),
         (["smith", "--topic", "T1", "--title", "x"], "--title must be given with --paper"),
         (["smith", "--paper", "--title", "a {b}"], "no quotation mark"),
+        (["smith", "--paper", "--title", "a\tb"], "no quotation mark"),
+        (["smith", "--paper", "--title", "a\u2028b"], "no quotation mark"),
         (["class", "--topic", "T1"], "a name must be"),
         (["films", "--topic", "T 1"], "a topic must be"),
     ],

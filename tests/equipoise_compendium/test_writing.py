@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from equipoise_compendium.writing import harmless, new_folder, write_files
+from equipoise_compendium.writing import harmless, new_folder, staging, write_files
 
 TABLE = pd.DataFrame({"run": ["a"], "measure": ["R"], "value": [0.5]})
 
@@ -106,3 +106,21 @@ def test_no_text_is_a_formula_of_a_spreadsheet(text: str) -> None:
     assert harmless(text) == f"'{text}"
     for plain in ("-0.5", "+ 3", "a = b", 3, "- 2 to 4"):
         assert harmless(plain) == plain
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+    code = """
+import os, signal, sys
+from pathlib import Path
+from equipoise_compendium.writing import new_folder, staging
+with staging(Path(sys.argv[1], "a.csv")) as part, new_folder(Path(sys.argv[1], "new")):
+    part.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    assert len(names(tmp_path)) == 2
+    with staging(tmp_path / "at work") as part:
+        part.write_text("half")
+        write_files({tmp_path / "b.csv": "whole"})
+        assert names(tmp_path) == sorted([part.name, "b.csv"])
+    assert names(tmp_path) == ["b.csv"]

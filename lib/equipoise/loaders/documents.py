@@ -6,11 +6,10 @@ The documents stream: a file of millions of passages is never in memory as a who
 from __future__ import annotations
 
 import codecs
-import gzip
-import zlib
+import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from equipoise.errors import excerpt, input_error
-from equipoise.readers import json_value
+from equipoise.readers import json_value, unpacked_parts
 
 _ENDINGS = (".jsonl", ".tsv", ".json", ".txt", ".csv")
 _ID_KEYS = ("id", "_id", "docno", "doc_id", "document")
@@ -74,14 +73,21 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     """Whole lines of a file, some megabytes at a time, and the number of the first of them."""
     first_line = 1
     with path.open("rb") as file:
-        is_packed = file.peek(2)[:2] == b"\x1f\x8b"
-        unpacked: Any = gzip.GzipFile(fileobj=file) if is_packed else file
-        try:
-            while lines := unpacked.readlines(_BLOCK):
-                yield first_line, b"".join(lines)
-                first_line += len(lines)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise input_error(path, "a complete gzip file") from None
+        parts: Iterator[bytes] = iter(partial(file.read, _BLOCK), b"")
+        if file.peek(2)[:2] == b"\x1f\x8b":
+            # A pipe has no size.
+            parts = unpacked_parts(path, file, os.fstat(file.fileno()).st_size or 2**40)
+        line: list[bytes] = []  # the parts of one that has not ended
+        for part in parts:
+            lines, end, rest = part.rpartition(b"\n")
+            if end:
+                block = b"".join([*line, lines, end])
+                yield first_line, block
+                first_line += block.count(b"\n")
+                line = []
+            line.append(rest)
+        if any(line):
+            yield first_line, b"".join(line)
 
 
 def _read_at_once(block: bytes) -> pd.DataFrame | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from subprocess import CalledProcessError
 from typing import Any
 
 import ir_measures
@@ -27,7 +28,26 @@ def parsed_measure(name: str) -> Any:
         # It holds its parameters by assertions, which name objects of its own.
         remedy = "ir_measures wants a cut-off, such as P@10, and parameters that it knows"
         raise ValueError(f"measure {name!r} is not written whole: {remedy}") from None
+    # Others would end Python.
+    if not 1 <= measure.params.get("cutoff", 1) < 2**31:
+        raise ValueError(f"measure {name!r}: the cut-off must be at least 1")
     return measure
+
+
+def _calculated(
+    measures: Sequence[Any], judged: Mapping[str, Any], ranked: Mapping[str, Any]
+) -> list[tuple[str, Any, float]]:
+    """Return query, measure and value of every ranking, by ir_measures."""
+    queries = list(dict.fromkeys([*judged, *ranked]))
+    # Some of its programs read only ids that are numbers.
+    number_of = {query: str(number) for number, query in enumerate(queries)}
+    tables = [{number_of[query]: table[query] for query in table} for table in (judged, ranked)]
+    try:
+        values = list(ir_measures.iter_calc(measures, *tables))
+    except (TypeError, RuntimeError, KeyError, CalledProcessError) as error:
+        names = ", ".join(map(str, measures))
+        raise ValueError(f"ir_measures cannot compute {names} ({error})") from None
+    return [(queries[int(each.query_id)], each.measure, each.value) for each in values]
 
 
 MEASURES = {"AP": "AP", "nDCG": "nDCG"}
@@ -92,10 +112,9 @@ def effectiveness(
     grades = _by_query(qrels, "judged_id", "relevance")
     query_ids = ranked[["query_id", "judged_id"]].drop_duplicates()
     judged = {row.query_id: grades[row.judged_id] for row in query_ids.itertuples()}
-    for metric in ir_measures.iter_calc(list(label_of_measure), judged, scored):
+    for query, measure, value in _calculated(list(label_of_measure), judged, scored):
         # After # is the number of an order of the same ranking.
-        query_id = metric.query_id.partition("#")[0]
-        rows.append((query_id, label_of_measure[metric.measure], metric.value))
+        rows.append((query.partition("#")[0], label_of_measure[measure], value))
     values = pd.DataFrame(rows, columns=["query_id", "measure", "value"])
     means = values.groupby(["query_id", "measure"], as_index=False)["value"].mean()
     table = rankings.merge(means).sort_values(["measure", "query_id"])
@@ -129,10 +148,9 @@ def run_effectiveness(
     for run, rankings in runs.groupby("run", sort=False):
         # The order of the rows, which is not that of ir_measures where scores are tied.
         ranked = rankings.assign(score=-rankings["rank"].astype("float64")).rename(columns=names)
-        for metric in ir_measures.iter_calc(
-            list(parsed), judged, _by_query(ranked, "query_id", "score")
-        ):
-            rows.append((run, metric.query_id, "", parsed[metric.measure], metric.value))
+        scored = _by_query(ranked, "query_id", "score")
+        for topic, measure, value in _calculated(list(parsed), judged, scored):
+            rows.append((run, topic, "", parsed[measure], value))
 
         is_ranked = np.isin(topics, rankings["topic"].unique())
         other_topics = rankings.loc[~rankings["topic"].isin(topics), "topic"]

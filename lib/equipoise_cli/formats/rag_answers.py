@@ -87,8 +87,8 @@ def value_at(content: Any, path: str) -> Any:
                 inner.append(found)  # None keeps the place of a missing value
             elif isinstance(found, list) and not place:
                 inner += found
-            elif isinstance(found, list) and found:
-                inner.append(found[int(place)])
+            elif isinstance(found, list):
+                inner += (found[int(place) :] or [None])[:1]  # None is beyond the end
         values = inner
     if "[]" in path:
         return values
@@ -359,6 +359,9 @@ def _read_files(
             table = _with_relevant(table, judgements)
             # A key of the log is a mode where the argument has none.
             is_given = bool(mode) or "log.mode" not in table.columns
+            for found in [] if is_given else table["log.mode"]:
+                if isinstance(found, (list, dict)):
+                    raise input_error(path, "text", excerpt(found), column="mode")
             table = table.assign(mode=(mode or MODES[0]) if is_given else table["log.mode"])
         tables.append((path, table))
     return tables
@@ -578,7 +581,7 @@ def _check_relevance(answers: pd.DataFrame, qrels: Any, fields: str) -> None:
 def _name_and_path(argument: str) -> tuple[str, str, str]:
     """Split an argument into run, mode and path; a path may have the sign itself."""
     name, equals, path = argument.partition("=")
-    if not equals or Path(argument).exists() or re.search(r"[\\.]", name):
+    if not equals or Path(argument).exists() or "\\" in name:
         name, path = "", argument
     path = "/dev/stdin" if path == "-" else path
     if name and set(name.split("/")) <= set(MODES):

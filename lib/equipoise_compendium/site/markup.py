@@ -159,12 +159,12 @@ def prose(text: str) -> Markup:
 
 def framed(page: str) -> str:
     """Put each table of a page in a region that scrolls, and that the keyboard reaches."""
+    region = Markup('<div class="scroll" role="group" tabindex="0" aria-label="{}">')
 
     def frame(match: re.Match[str]) -> str:
-        caption = re.search(r"<caption>(.*?)</caption>", match[0])
-        label = re.sub(r"<[^>]+>", "", caption[1]) if caption else "Table"
-        region = f'<div class="scroll" role="group" tabindex="0" aria-label="{label}">'
-        return f"{region}{match[0]}</div>"
+        caption = re.search(r"<caption>(.*?)</caption>", match[0], re.DOTALL)
+        label = Markup(caption[1]).striptags() if caption else "Table"  # noqa: S704 - as text
+        return f"{region.format(label)}{match[0]}</div>"
 
     return re.sub(r"<table\b.*?</table>", frame, page, flags=re.DOTALL)
 
@@ -266,16 +266,21 @@ def _output(
 def _other_output(output: Any) -> str:
     """Write an output that `shown` has not made in the one form that a page shows."""
     if output.output_type == "stream":
-        return f"<pre>{html.escape(plain(output.text))}</pre>"
+        return _text(output.text)
     if output.output_type == "error":
-        return f"<pre>{html.escape(plain(output.evalue))}</pre>"
+        return _text(output.evalue)
     if "text/html" in output.data:
         return framed(clean(output.data["text/html"]))
     if "text/markdown" in output.data:
         return prose(output.data["text/markdown"])
     if "image/png" in output.data:
-        return f'<img alt="" src="data:image/png;base64,{html.escape(output.data["image/png"])}">'
-    return f"<pre>{html.escape(plain(output.data.get('text/plain', '')))}</pre>"
+        image = Markup('<img alt="" src="data:image/png;base64,{}">')
+        return str(image.format(output.data["image/png"]))
+    return _text(output.data.get("text/plain", ""))
+
+
+def _text(text: str) -> str:
+    return str(Markup("<pre>{}</pre>").format(plain(text)))
 
 
 def _code(source: str) -> str:
@@ -346,6 +351,9 @@ def article(
         if cell.cell_type == "markdown":
             written = str(prose(cell.source))
             before, *parts = _HEADING.split(written)
+        elif cell.cell_type == "raw":
+            written = _text(cell.source)
+            before, parts = written, []
         else:
             kind = "parameters" if "parameters" in cell.metadata.get("tags", []) else "code"
             outputs = "".join(_output(report, output, moves, judged) for output in cell.outputs)

@@ -35,6 +35,7 @@ from equipoise_compendium.site.markup import (
     tables,
 )
 from equipoise_compendium.verdicts import read as read_claims
+from equipoise_compendium.writing import write_files
 
 LETTERS = {
     "reproduced": "=",
@@ -371,16 +372,15 @@ def refresh(changed: Collection[str] | None = None) -> None:
 
     Files that are no longer part of it stay, and `check` names them.
     """
-    folder = project.inside(project.root(), "reports/site")
+    folder = project.root() / "reports" / "site"
     files, find = pages(changed), folder / "find.html"
     if changed is not None and find.is_file():
         # Another menu, such as one with a new paper, changes every page.
         menus = [text.partition(b"</header>")[0] for text in (find.read_bytes(), files[find.name])]
         if menus[0] != menus[1]:
             files = pages()
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+    contents = {folder / name: content for name, content in files.items()}
+    write_files(contents, within=project.root())
 
 
 def check() -> list[str]:
