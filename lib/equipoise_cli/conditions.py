@@ -125,7 +125,7 @@ def fails_on_conditions(command: Callable[..., Any]) -> Callable[..., None]:
     decorated: Any = judged
     for option in reversed(_CONDITION_OPTIONS):
         decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return decorated
 
 
 def _means(scores: Any) -> tuple[Any, list[str]]:

@@ -137,29 +137,37 @@ def largest_differences(values: Floats, rng: np.random.Generator, draws: int) ->
 
 
 def _studentised(
-    values: Floats, first: Integers, second: Integers, rng: np.random.Generator, draws: int
-) -> Floats:
-    """Unsigned t of resampled differences of pairs, without their mean, shaped (pairs, draws).
+    values: Floats,
+    first: Integers,
+    second: Integers,
+    observed: Floats,
+    rng: np.random.Generator,
+    draws: int,
+    level: float,
+) -> tuple[Floats, Floats]:
+    """Return p and reach of t, each (pairs,), from t of resampled differences without their mean.
 
-    The arguments are those of `_tested`.
+    ``observed``: unsigned t of the pairs; the other arguments are those of `_tested`.
     """
     centred = values - values.mean(axis=0)
     units = len(values)
     counts = np.concatenate(list(drawn_counts(units, rng, draws))).T
     sums = centred.T @ counts
-    t = np.empty((len(first), draws))
+    rounding = (1e-14 * np.abs(values).max()) ** 2
+    p, reach = np.empty((2, len(first)))
     for pairs in _blocks_of_pairs(len(first), draws):
-        gaps = centred[:, first[pairs]] - centred[:, second[pairs]]
-        shift = np.abs(sums[first[pairs]] - sums[second[pairs]]) / units
-        squares = (gaps**2).T @ counts / units
+        squares = (centred[:, first[pairs]] - centred[:, second[pairs]]) ** 2
+        # Of the mean and of t the squares: millions of roots take as long as all else.
+        shift = np.square((sums[first[pairs]] - sums[second[pairs]]) / units)
+        variance = (squares / units).T @ counts - shift
         # The mean and the variance of equal values are 0 but for rounding.
-        largest = np.abs(gaps).max(axis=0)[:, np.newaxis]
-        shift[shift <= 1e-14 * np.abs(values).max()] = 0.0
-        variance = squares - shift**2
-        variance[variance <= 1e-13 * largest**2] = 0.0
-        t[pairs] = ratio(shift, np.sqrt(variance / (units - 1)), np.inf)
-        t[pairs][shift == 0] = 0.0
-    return t
+        variance[variance <= 1e-13 * squares.max(axis=0)[:, np.newaxis]] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = shift / variance
+        t[shift <= rounding] = 0.0
+        p[pairs] = _p_of_draws(t, observed[pairs] ** 2 / (units - 1))
+        reach[pairs] = np.sqrt(_reach(t, level) * (units - 1))
+    return p, reach
 
 
 def _p_of_draws(drawn: Floats, observed: Floats) -> Floats:
@@ -339,9 +347,9 @@ def _tested(
         statistic = mean
         p, low, high = exchanged(values, first, second, rng, resamples, level)
     elif test == "bootstrap" and rng is not None:
-        drawn = _studentised(values, first, second, rng, resamples)
-        p = np.where(np.isnan(t), np.nan, _p_of_draws(drawn, np.abs(t)))
-        reach = np.where(error == 0, 0.0, _reach(drawn, level)) * error
+        p, reach = _studentised(values, first, second, np.abs(t), rng, resamples, level)
+        p[np.isnan(t)] = np.nan
+        reach = np.where(error == 0, 0.0, reach) * error
         low, high = mean - reach, mean + reach
     elif test == "tukey" and rng is not None:
         drawn = largest_differences(values, rng, resamples)[np.newaxis]
