@@ -44,7 +44,7 @@ _FRONT_DOOR = {
     "permutations.scores": "preference ranking_stability",
     "nuggets": "NuggetTable nugget_table read_nuggets",
     "errors": "InputError Problem",
-    "statistics": "bootstrap_interval compare_pairs compare_systems corrected leaderboard",
+    "statistics": "mean_interval compare_pairs compare_systems corrected leaderboard",
     "tidy": "tidy_qrels tidy_runs tidy_scores",
 }
 _MODULE_OF = {}

@@ -310,7 +310,8 @@ def _values(
     every = pd.concat(tables, ignore_index=True)
     columns = dict.fromkeys(["run", "against", *by, "attribute"])
     names = [name for name in columns if name in every.columns]
-    return every[[*names, "measure", "value", "low", "high"]].fillna(dict.fromkeys(names, ""))
+    columns_of_values = [*names, "measure", "value", "low", "high", "topics", "units"]
+    return every.reindex(columns=columns_of_values).fillna(dict.fromkeys(names, ""))
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -399,6 +400,20 @@ def _pair_cells(comparison: Comparison, level: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _intervals_of_means(comparisons: Comparisons, options: Mapping[str, Any]) -> str:
+    """Describe the intervals of a leaderboard, and what its last column compares."""
+    from equipoise.statistics.intervals import FEWEST_RESAMPLED, FEWEST_UNITS
+
+    n_topics = min(comparison.leaderboard["topics"].min() for comparison in comparisons.values())
+    kind = "intervals by Student's t" if n_topics < FEWEST_RESAMPLED else "bootstrap intervals"
+    words = f", with {options['mean_intervals']} {options['level']:.0%} {kind} over topics"
+    if n_topics < FEWEST_UNITS:
+        words = f"; an interval needs {FEWEST_UNITS} topics, got {n_topics}"
+    if options["baseline"]:
+        words += f"; higher than: only comparisons with {options['baseline']}"
+    return words
+
+
 def _meaning(
     name: str, comparisons: Comparisons, directions: Directions, options: Mapping[str, Any]
 ) -> str:
@@ -408,12 +423,12 @@ def _meaning(
     threshold = f"{1 - options['level']:.3g}"
     test = "randomised Tukey HSD"
     if options["test"] != "tukey":
-        test = f"test {options['test']}, p corrected by {options['correction'].title()}"
+        family = f"over all {', '.join(options['by'])} together" if options["by"] else "per measure"
+        test = f"test {options['test']}, p corrected by {options['correction'].title()} {family}"
         if options["correction"] == "none":
             test = f"test {options['test']}, p not corrected"
     if name == "leaderboard":
-        kind = options["mean_intervals"]
-        return f"means of {measures}, with {kind} {percent} bootstrap intervals over topics"
+        return f"means of {measures}{_intervals_of_means(comparisons, options)}"
     if name == "gaps":
         return (
             "the largest mean of a group minus the smallest, and the smallest over the largest;"
@@ -426,11 +441,15 @@ def _meaning(
         )
     if name == "comparisons":
         if options["test"] == "tukey":
+            pairs = f"all pairs of one {', '.join(options['by'])}" if options["by"] else "all pairs"
             return (
-                f"{test}; p and {percent} intervals are for all pairs at once. "
+                f"{test}; p and {percent} intervals are for {pairs} at once. "
                 "Effect is the difference over the residual standard deviation"
             )
-        return f"{test}; marginal {percent} intervals. Effect is Cohen's d of the pairs"
+        intervals = (
+            "no intervals" if options["test"] == "wilcoxon" else f"marginal {percent} intervals"
+        )
+        return f"{test}; {intervals}. Effect is Cohen's d of the pairs"
     words = (
         f"means; letters: the runs that it is significantly better than, p <= {threshold}"
         f" within a measure, {test}; * or bold: the best"

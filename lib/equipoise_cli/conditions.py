@@ -1,4 +1,7 @@
-"""Conditions on scores by which a command fails: ``--fail-if 'CAB-precision>0.05'``."""
+"""Conditions on scores by which a command fails: ``--fail-if 'CAB-precision>0.05'``.
+
+``--fail-if`` fails where a condition is shown, ``--fail-unless`` where it is not.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,22 @@ _MOST_LINES = 10
 
 
 class Condition(NamedTuple):
-    """A mean of a measure beyond a bound, in all rows or in those that have a label."""
+    """A mean of a measure beyond a bound, in all rows or in those that have a label.
+
+    ``is_required``: the command fails unless it is shown, and not if it is shown.
+    """
 
     text: str
     measure: str
     label: str
     sign: str
     bound: float
+    is_required: bool = False
 
     def is_beyond(self, value: float) -> bool:
-        """Return whether a value is beyond the bound."""
-        return bool(_IS_BEYOND[self.sign](value, self.bound))
+        """Return whether a value is beyond the bound; a value that rounds to the bound is it."""
+        is_bound = math.isclose(value, self.bound, rel_tol=1e-12, abs_tol=1e-12)
+        return bool(_IS_BEYOND[self.sign](self.bound if is_bound else value, self.bound))
 
 
 def read_condition(text: str) -> Condition:
@@ -73,37 +81,55 @@ class _ConditionType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(str(error), param, ctx)
 
 
-_FAIL_IF = click.option(
-    "--fail-if",
-    "conditions",
-    type=_ConditionType(),
-    multiple=True,
-    metavar="'MEASURE>NUMBER'",
-    help=(
-        f"Condition with >, >=, < or <= that ends the command with status {FAILED}; repeatable. "
-        "It is met if the whole interval of a mean lies beyond the number (0.05, 5%, 5 points). "
-        "Without an "
-        "interval, the mean decides. MEASURE[NAME] limits it to one run, attribute set or other "
-        "name. The status is the same if too few answers could be read."
+_CONDITION_OPTIONS = (
+    click.option(
+        "--fail-if",
+        "failing",
+        type=_ConditionType(),
+        multiple=True,
+        metavar="'MEASURE>NUMBER'",
+        help=(
+            f"Condition with >, >=, < or <= that ends the command with status {FAILED}; "
+            "repeatable. It is met if the whole interval of a mean lies beyond the number (0.05, "
+            "5%, 5 points). Without an interval, the mean decides. MEASURE[NAME] limits it to one "
+            "run, attribute set or other name. The status is the same if too few answers could be "
+            "read."
+        ),
+    ),
+    click.option(
+        "--fail-unless",
+        "required",
+        type=_ConditionType(),
+        multiple=True,
+        metavar="'MEASURE<NUMBER'",
+        help=(
+            f"Condition that the scores must show, else the command ends with status {FAILED}; "
+            "repeatable. Two of them show that a mean lies between two numbers."
+        ),
     ),
 )
 
 
 def fails_on_conditions(command: Callable[..., Any]) -> Callable[..., None]:
-    """Take ``--fail-if``, and judge the table of scores that the command returns."""
+    """Take ``--fail-if`` and ``--fail-unless``, and judge the scores that the command returns."""
 
-    @_FAIL_IF
     @functools.wraps(command)
-    def judged(*args: Any, conditions: Sequence[Condition], **options: Any) -> None:
+    def judged(
+        *args: Any, failing: Sequence[Condition], required: Sequence[Condition], **options: Any
+    ) -> None:
         scores = command(*args, **options)
+        conditions = [*failing, *(one._replace(is_required=True) for one in required)]
         if conditions:
-            judge(scores, conditions, options.get("least_read", 0.0))
+            judge(scores, conditions, options.get("least_read", 0.0), options.get("level", 0.95))
 
-    return judged
+    decorated: Any = judged
+    for option in reversed(_CONDITION_OPTIONS):
+        decorated = option(decorated)
+    return decorated
 
 
 def _means(scores: Any) -> tuple[Any, list[str]]:
-    """Return one row per mean, with ``low, high, read``, and the columns that name it.
+    """Return one row per mean, with ``low, high, read, n``, and the columns that name it.
 
     A mean has an empty topic; where a table has no such row, the mean over its topics.
     """
@@ -111,8 +137,10 @@ def _means(scores: Any) -> tuple[Any, list[str]]:
 
     numbers = [name for name in scores.columns if pd.api.types.is_numeric_dtype(scores[name])]
     labels = [name for name in scores.columns if name not in (*numbers, "topic", "measure")]
-    columns = [*labels, "measure", "value", "low", "high", "read"]
+    columns = [*labels, "measure", "value", "low", "high", "read", "n"]
     table = scores.astype(dict.fromkeys(labels, "str"))
+    counts = [name for name in ("count", "topics", "units") if name in table]
+    table["n"] = table[counts].bfill(axis=1).iloc[:, 0] if counts else math.nan
     if "topic" not in table:
         return table.reindex(columns=columns), labels
     is_mean = table["topic"].fillna("").astype("str") == ""
@@ -121,7 +149,10 @@ def _means(scores: Any) -> tuple[Any, list[str]]:
     computed = over_topics.agg(lambda values: values.mean(skipna=False)).reset_index()
     means = pd.concat([table[is_mean], computed], ignore_index=True)
     # A mean in the table comes first, and may have an interval.
-    return means.drop_duplicates(keys).reindex(columns=columns), labels
+    means = means.drop_duplicates(keys).reindex(columns=columns)
+    sizes = over_topics.size().rename("size").reset_index()
+    sizes = means.merge(sizes, how="left", on=keys)["size"].to_numpy()
+    return means.assign(n=means["n"].where(means["n"].notna(), sizes)), labels
 
 
 def _rows_of(condition: Condition, means: Any, labels: Sequence[str]) -> list[dict[str, Any]]:
@@ -143,7 +174,9 @@ def _rows_of(condition: Condition, means: Any, labels: Sequence[str]) -> list[di
             f"{condition.measure} has a mean without a value: {condition.text!r} has no verdict"
         )
     if message:
-        raise click.BadParameter(message, param_hint="--fail-if")
+        raise click.BadParameter(
+            message, param_hint="--fail-unless" if condition.is_required else "--fail-if"
+        )
     records: list[dict[str, Any]] = rows.to_dict("records")
     return records
 
@@ -164,49 +197,94 @@ def _out_of_range(condition: Condition, values: Any) -> str:
     """Return what is wrong with a bound that no value of the measure can be beyond, or below."""
     low, high = _declared_range(condition.measure)
     # Values of another scale belong to another measure of this name.
-    if low <= condition.bound <= high or not values.between(low, high).all():
+    if not values.between(low, high).all():
         return ""
-    return (
-        f"the bound of {condition.text!r} must be between {low:g} and {high:g}, the range of"
-        f" {condition.measure}; for points of 100 write '{condition.bound:g} points' or"
-        f" {condition.bound / 100:g}"
-    )
+    if not low <= condition.bound <= high:
+        return (
+            f"the bound of {condition.text!r} must be between {low:g} and {high:g}, the range of"
+            f" {condition.measure}; for points of 100 write '{condition.bound:g} points' or"
+            f" {condition.bound / 100:g}"
+        )
+    ends = condition.is_beyond(low), condition.is_beyond(high)
+    if all(ends) or not any(ends):
+        return (
+            f"{condition.text!r} is {'always' if all(ends) else 'never'} met: {condition.measure}"
+            f" is between {low:g} and {high:g}"
+        )
+    return ""
 
 
 def _judged(
-    condition: Condition, record: Mapping[str, Any], labels: Sequence[str], least_read: float
+    condition: Condition,
+    record: Mapping[str, Any],
+    labels: Sequence[str],
+    least_read: float,
+    level: float,
+    *,
+    has_intervals: bool,
 ) -> tuple[str, str]:
     """Return a verdict and a sentence on one mean."""
+    from equipoise.statistics.intervals import FEWEST_UNITS, units_to_decide
+
     # By a key of a log the run has the name of its value.
     names = dict.fromkeys(record[label] for label in labels if record[label])
     name = ", ".join(names) or "the scores"
-    value = f"{condition.text}: {name}: {record['value']:.4f}"
+    option = "--fail-unless" if condition.is_required else "--fail-if"
+    value = f"{option} {condition.text}: {name}: {record['value']:.4f}"
     if record["read"] < least_read:
         percent = math.floor(100 * record["read"] + 1e-9)
         return "failed", f"{value}, no verdict, {percent}% read, less than {100 * least_read:g}%"
-    if not record["low"] <= record["high"]:  # NaN: it has no interval
-        verdict = "failed" if condition.is_beyond(record["value"]) else "passed"
+    verdict_if_met, verdict_if_not = "failed", "passed"
+    if condition.is_required:
+        verdict_if_met, verdict_if_not = verdict_if_not, verdict_if_met
+    verdict_if_open = "failed" if condition.is_required else "inconclusive"
+    low, high = record["low"], record["high"]
+    if not low <= high:  # NaN: it has no interval
+        if has_intervals and record["n"] < FEWEST_UNITS:
+            return (
+                verdict_if_open,
+                f"{value}, n = {record['n']:g}: an interval needs {FEWEST_UNITS}",
+            )
+        is_met = condition.is_beyond(record["value"])
+        verdict = verdict_if_met if is_met else verdict_if_not
         return verdict, f"{value}, without an interval, by the value"
-    interval = f"{value} [{record['low']:.4f}, {record['high']:.4f}]"
-    last_end = record["low" if ">" in condition.sign else "high"]
-    if condition.is_beyond(last_end):
-        return "failed", f"{interval} lies wholly beyond {condition.bound:g}"
-    if condition.is_beyond(record["value"]):
-        return "inconclusive", f"{interval} is not wholly beyond {condition.bound:g}"
-    return "passed", f"{interval} is not beyond {condition.bound:g}"
+    interval = f"{value} [{low:.4f}, {high:.4f}]"
+    side = "above" if ">" in condition.sign else "below"
+    side += " or at" if "=" in condition.sign else ""
+    ends = condition.is_beyond(low), condition.is_beyond(high)
+    if all(ends):
+        return verdict_if_met, f"{interval} lies wholly {side} {condition.bound:g}"
+    if not any(ends):
+        return verdict_if_not, f"{interval} has no part {side} {condition.bound:g}"
+    sentence = f"{interval} lies only partly {side} {condition.bound:g}"
+    gap = abs(record["value"] - condition.bound)
+    if gap > 0 and record["n"] > 0:
+        needed = units_to_decide(int(record["n"]), low, high, gap, level=level)
+        sentence += f"; for 80% power it needs n = {needed:,}, has {record['n']:.0f}"
+    return verdict_if_open, sentence
 
 
-def judge(scores: Any, conditions: Sequence[Condition], least_read: float = 0.0) -> None:
-    """Report each condition on standard error, and end with status `FAILED` where one is met.
+def judge(
+    scores: Any,
+    conditions: Sequence[Condition],
+    least_read: float = 0.0,
+    level: float = 0.95,
+) -> None:
+    """Report each condition on standard error, and end with status `FAILED` where one fails.
 
-    It is also the status where a mean has read less than the share ``least_read``.
+    A mean that has read less than the share ``least_read`` fails. ``level``: that of the intervals.
     """
     means, labels = _means(scores)
     rows_of_conditions = [_rows_of(condition, means, labels) for condition in conditions]
     any_failed = False
     for condition, records in zip(conditions, rows_of_conditions, strict=True):
         counts = Counter[str]()
-        judged = [_judged(condition, record, labels, least_read) for record in records]
+        judged = [
+            _judged(
+                condition, record, labels, least_read, level, has_intervals="low" in scores.columns
+            )
+            for record in records
+        ]
         for verdict, sentence in sorted(judged, key=lambda pair: pair[0] != "failed"):
             counts[verdict] += 1
             if counts[verdict] <= _MOST_LINES:

@@ -18,11 +18,11 @@ def with_mean_intervals(
 
     They are those of `equipoise.statistics.leaderboard`. A mean is a row with an empty topic; a
     missing mean is added. ``scores``: columns ``run, topic, attribute, measure, value``. For
-    all measures the same topics are drawn. NaN for a topic, and for a mean of fewer than two or of
+    all measures the same topics are drawn. NaN for a topic, and for a mean of fewer than 10 or of
     an undefined one.
     """
     # It imports SciPy, which scores without intervals do without.
-    from equipoise.statistics.intervals import bootstrap_intervals
+    from equipoise.statistics.intervals import intervals_of_means
 
     keys, samples, sample_means = [], [], []
     topic_rows = scores[scores["topic"] != ""].set_index("topic")
@@ -32,7 +32,7 @@ def with_mean_intervals(
         samples.append(values.sort_index())
         sample_means.append(values.mean(skipna=False))
     means = pd.DataFrame(keys, columns=_KEYS).assign(topic="", mean=sample_means)
-    means[["low", "high"]] = bootstrap_intervals(samples, seed, level=level, resamples=resamples)
+    means[["low", "high"]] = intervals_of_means(samples, seed, level=level, resamples=resamples)
 
     row_keys = [*_KEYS, "topic"]
     with_ends = scores.merge(means, how="left", on=row_keys).drop(columns="mean")

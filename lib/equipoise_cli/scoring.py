@@ -30,7 +30,9 @@ from equipoise_cli.tables import check_figure
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 INTERVALS = click.option(
-    "--intervals", is_flag=True, help="Add means over topics with bootstrap intervals."
+    "--intervals",
+    is_flag=True,
+    help="Add means over topics with their intervals: of 10 topics or more.",
 )
 MEANS = Declared("equipoise_cli.mean_intervals.with_mean_intervals", needs="intervals")
 ORDER = Declared("equipoise.loaders.trec.read_run", only=("order",))

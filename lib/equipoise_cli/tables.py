@@ -16,12 +16,16 @@ import click
 
 from equipoise.errors import plain
 
+_MOST_COLUMNS = 10  # that LaTeX sets beside each other in letters of the text
 FIGURES = (".svg", ".png", ".pdf")
 
 _LATEX: Any = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
 } | {letter: f"\\{letter}" for letter in "&%$#_{}"}
 
 
@@ -52,7 +56,7 @@ def _markdown(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    return text.translate(str.maketrans(_LATEX))
+    return text.translate(str.maketrans(_LATEX)).replace(r"\textless{}=", r"$\le$")
 
 
 _FORMS: dict[str, tuple[Callable[[str], str], str, str]] = {
@@ -103,18 +107,20 @@ def as_text(table: Table, form: str) -> str:
     if form == "csv":
         from equipoise_compendium.writing import write_csv
 
-        text = io.StringIO()
+        buffer = io.StringIO()
         rows = table.rows if table.tidy is None else table.tidy
         # Names of runs are those of others, and a spreadsheet would run some of them.
-        write_csv(rows, text, for_spreadsheets=True)
-        return text.getvalue()
+        write_csv(rows, buffer, for_spreadsheets=True)
+        return buffer.getvalue()
     escape = _FORMS[form][0]
     title = escape(table.title)
     rows = table.rows
+    if form != "table":
+        rows = rows.rename(columns=lambda name: str(name).replace("_", " "))
     cells = pd.DataFrame(
         {
             place: [_cell(value, str(name), form) for value in rows.iloc[:, place]]
-            for place, name in enumerate(rows.columns)
+            for place, name in enumerate(table.rows.columns)
         },
         index=rows.index,
     ).set_axis([escape(str(name)) for name in rows.columns], axis=1)
@@ -130,9 +136,11 @@ def as_text(table: Table, form: str) -> str:
         "r" if len(values) and isinstance(values.iloc[0], (Number, Marked)) else "l"
         for _, values in rows.items()
     )
-    return str(
-        styler.to_latex(column_format=alignment, hrules=True, label=table.label, position="t")
-    )
+    text = styler.to_latex(column_format=alignment, hrules=True, label=table.label, position="t")
+    if len(rows.columns) > _MOST_COLUMNS:
+        text = text.replace("\\begin{tabular}", "\\resizebox{\\textwidth}{!}{\\begin{tabular}")
+        text = text.replace("\\end{tabular}", "\\end{tabular}}")
+    return str(text)
 
 
 def together(tables: Sequence[Table], form: str) -> str:

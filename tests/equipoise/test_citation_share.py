@@ -20,7 +20,7 @@ from equipoise.measures.citations import (
     citation_verdicts,
     in_brackets,
 )
-from equipoise.statistics import bootstrap_interval
+from equipoise.statistics import mean_interval
 
 ANSWERS = st.lists(
     st.lists(st.sampled_from("abc"), min_size=1, max_size=5).flatmap(
@@ -113,16 +113,14 @@ def test_the_interval_is_that_of_the_mean_over_questions() -> None:
     answers = many().assign(sources=[(*"abcde",)] * 60)
     scores = citation_share(answers, resamples=999, seed=3, level=0.5)
     values = scores.query(f"topic != '' and attribute == 'a' and measure == '{OVER_RETRIEVED}'")
-    expected = bootstrap_interval(
-        values["value"], np.random.default_rng(3), level=0.5, resamples=999
-    )
+    expected = mean_interval(values["value"], np.random.default_rng(3), level=0.5, resamples=999)
     row = means_of(scores).loc[("a", OVER_RETRIEVED)]
     assert (row["low"], row["high"]) == pytest.approx(expected)
     together = means_of(
         citation_share(answers, resamples=999, seed=3, level=0.5, mean_intervals="simultaneous")
     ).loc[("a", OVER_RETRIEVED)]
     # Five sources share the half.
-    wider = bootstrap_interval(values["value"], np.random.default_rng(3), level=0.9, resamples=999)
+    wider = mean_interval(values["value"], np.random.default_rng(3), level=0.9, resamples=999)
     assert (together["low"], together["high"]) == pytest.approx(wider)
 
 
@@ -141,9 +139,11 @@ def test_sentences_decide_by_the_interval() -> None:
     # All of the relevant is of a: that it is cited often is no favour.
     assert "100.0% of the relevant" in sentences[2]
     assert sentences[2].endswith("cited less than its share")
-    even = [(("a", "b", "b"), [place % 3 + 1], {1}) for place in range(6)]
+    even = [(("a", "b", "b"), [place % 3 + 1], {1}) for place in range(12)]
     few = citation_verdicts(citation_share(table_of(even), resamples=999))
     assert re.search(r"inconclusive; 80% power for 5 points needs n = [\d,]+", few[0])
+    fewer = citation_verdicts(citation_share(table_of(even[:9]), resamples=999))
+    assert fewer[0].endswith("n = 9, 100% read: no verdict, an interval needs n = 10")
 
 
 @pytest.mark.parametrize(

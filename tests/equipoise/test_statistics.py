@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from equipoise.statistics import bootstrap_interval, compare_pairs, corrected
-from equipoise.statistics.intervals import bootstrap_intervals
+from equipoise.statistics import compare_pairs, corrected, mean_interval
+from equipoise.statistics.intervals import intervals_of_means
 from equipoise.statistics.pairs import exchanged
+from equipoise_compendium import project
 from random_scores import random_scores
 
 
@@ -80,21 +81,39 @@ def test_pairs_refuse_what_cannot_be_paired() -> None:
         compare_pairs(scores[scores["topic"] == "t0"])
 
 
-def test_bootstrap_interval_covers_the_mean_about_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(10)
-    intervals = [bootstrap_interval(rng.normal(size=30), rng, resamples=400) for _ in range(200)]
-    covered = np.mean([low <= 0 <= high for low, high in intervals])
-    assert 0.88 < covered < 0.99
-    assert bootstrap_interval([2.0, 2.0], rng) == (2.0, 2.0)
+@given(
+    values=st.lists(st.floats(-10, 10), min_size=1, max_size=40), level=st.sampled_from([0.8, 0.95])
+)
+def test_the_interval_of_a_mean_depends_on_the_number_of_units(
+    values: list[float], level: float
+) -> None:
+    """None below 10 units, SciPy's by Student's t below 30, its percentile bootstrap from 30 on."""
+    found = mean_interval(values, np.random.default_rng(3), level=level, resamples=199)
+    if len(values) < 10:
+        expected: Any = (np.nan, np.nan)
+    elif max(values) == min(values):
+        expected = (values[0], values[0])
+    elif len(values) < 30:
+        expected = stats.ttest_1samp(values, 0).confidence_interval(level)
+    else:
+        expected = stats.bootstrap(
+            (values,),
+            np.mean,
+            confidence_level=level,
+            n_resamples=199,
+            method="percentile",
+            rng=np.random.default_rng(3),
+        ).confidence_interval
+    assert found == pytest.approx(tuple(expected), rel=1e-9, abs=1e-9, nan_ok=True)
     with pytest.raises(ValueError, match="must be finite"):
-        bootstrap_interval([1.0, np.nan], rng)
+        mean_interval([*values, np.nan], np.random.default_rng(3))
 
 
 def test_many_bootstrap_intervals_are_scipys_of_each_mean() -> None:
     rng = np.random.default_rng(11)
-    columns = [rng.choice([0, 1 / 3, 0.5, 1], units) for units in (40, 7, 40, 2, 40)]
+    columns = [rng.choice([0, 1 / 3, 0.5, 1], units) for units in (40, 70, 40, 30, 40)]
     columns += [np.full(40, 0.1), np.array([0.5]), np.append(columns[0][1:], np.nan)]
-    found = bootstrap_intervals(columns, 5, level=0.9, resamples=2500)
+    found = intervals_of_means(columns, 5, level=0.9, resamples=2500)
     for column, ends in zip(columns[:5], found, strict=False):
         theirs = stats.bootstrap(
             (column,),
@@ -105,7 +124,7 @@ def test_many_bootstrap_intervals_are_scipys_of_each_mean() -> None:
             batch=1000,
             rng=5,
         ).confidence_interval
-        assert tuple(ends) == (theirs.low, theirs.high)
+        assert ends == pytest.approx((theirs.low, theirs.high), rel=1e-12)
     assert found[5].tolist() == [0.1, 0.1]
     assert np.isnan(found[6:]).all()
 
@@ -122,4 +141,25 @@ def test_signs_are_exchanged_as_scipy_exchanges_them(units: int) -> None:
         batch=1000,
         rng=8,
     )
-    assert exchanged(gaps, np.random.default_rng(8), 2500).tolist() == theirs.pvalue.tolist()
+    values, zeros = np.column_stack([gaps, np.zeros(units)]), np.full(3, 3)
+    p, low, high = exchanged(values, np.arange(3), zeros, np.random.default_rng(8), 2500)
+    assert p.tolist() == theirs.pvalue.tolist()
+    # Just inside of its interval a difference is not rejected, just outside it is.
+    for end, outwards in ((low, -1), (high, 1)):
+        for step, is_rejected in ((-1e-6, False), (1e-6, True)):
+            shifted = values.copy()
+            shifted[:, :3] -= np.where(np.isfinite(end), end + outwards * step, 0)
+            again, *_ = exchanged(shifted, np.arange(3), zeros, np.random.default_rng(8), 2500)
+            assert ((again <= 0.05) == is_rejected)[np.isfinite(end)].all()
+
+
+def test_the_stated_coverage_is_that_of_the_simulation() -> None:
+    table = pd.read_csv(project.root() / "data" / "outputs" / "intervals" / "coverage.csv")
+    guide = (project.root() / "lib" / "equipoise_cli" / "guide" / "compare.md").read_text()
+    shares = table.set_index(["interval", "units"])["coverage"].sort_index()
+    t, percentile = shares.loc["t", [10, 20]], shares.loc["percentile", 30]
+    assert f"mean in {t.min():.0%} to {t.max():.0%} of the samples" in guide
+    assert f"percentile bootstrap, {percentile.min():.0%} to {percentile.max():.0%}" in guide
+    # Why fewer units have none, and why the bootstrap begins at 30.
+    assert shares.loc["t", 5].max() < 0.9
+    assert (shares.loc["t", 10].to_numpy() > shares.loc["percentile", 10].to_numpy()).all()

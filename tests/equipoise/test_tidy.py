@@ -429,14 +429,10 @@ def test_the_command_gives_what_the_dicts_give() -> None:
 
 
 @pytest.mark.usefixtures("two_topics")
-def test_intervals_are_those_of_the_bootstrap() -> None:
+def test_two_topics_have_means_without_an_interval() -> None:
     table = scores("--intervals", "--resamples", "999", "--level", "0.9", "--seed", "4")
-    means = table[table["topic"] == ""].set_index("measure")
-    for measure, values in table[table["topic"] != ""].groupby("measure")["value"]:
-        rng = np.random.default_rng(4)
-        expected = door.bootstrap_interval(values, rng, level=0.9, resamples=999)
-        assert means.loc[measure, ["low", "high"]].tolist() == pytest.approx(expected)
-    assert table.loc[table["topic"] != "", ["low", "high"]].isna().all(axis=None)
+    assert (table["topic"] == "").any()
+    assert table[["low", "high"]].isna().all(axis=None)
     assert "low" not in scores()
 
 

@@ -234,8 +234,8 @@ def test_every_cell_is_escaped(tmp_path: Path) -> None:
     latex = called(
         "compare", tmp_path / "s.csv", "--format", "latex", "--show", "leaderboard"
     ).stdout
-    assert r"50\%\_\$x\$|\textbackslash{}a" in latex
-    assert r"<b>\&" in latex
+    assert r"50\%\_\$x\$\textbar{}\textbackslash{}a" in latex
+    assert r"\textless{}b\textgreater{}\&" in latex
     markdown = called(
         "compare", tmp_path / "s.csv", "--format", "markdown", "--show", "leaderboard"
     ).stdout

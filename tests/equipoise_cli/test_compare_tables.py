@@ -171,12 +171,17 @@ def test_latex_has_booktabs_caption_and_label_and_is_escaped(tmp_path: Path) -> 
     assert r"\caption{50 \% \& more}" in text
     assert r"\label{tab:mine}" in text
     row = next(line for line in text.splitlines() if line.startswith("a & "))
-    escaped = r"50\%\_\$x\$|\textbackslash{}a<b>\&\{\}\textasciitilde{}\textasciicircum{}\#"
+    escaped = r"50\%\_\$x\$\textbar{}\textbackslash{}a\textless{}b\textgreater{}\&"
+    escaped += r"\{\}\textasciitilde{}\textasciicircum{}\#"
     mean = table.groupby(["run", "measure"])["value"].mean()[HOSTILE, "nDCG@10"]
     assert row.startswith(rf"a & {escaped} & \textbf{{{mean:.4f}}}$^{{bc}}$ & ")
     default = compared(tmp_path / "scores.csv", "--format", "latex").stdout
     assert r"\label{tab:overview}" in default
     assert r"\caption{Overview: means; letters" in default
+    assert r"p $\le$ 0.05" in default
+    wide = compared(written(tmp_path, scores_of(12)), "--format", "latex", "--show", "leaderboard")
+    assert "resizebox" not in wide.stdout
+    assert "& higher than" in wide.stdout
 
 
 def test_markdown_and_html_are_escaped_and_marked(tmp_path: Path) -> None:
@@ -219,6 +224,9 @@ def test_many_pairs_are_a_matrix_and_few_are_rows(tmp_path: Path) -> None:
     clear = compared(tmp_path / "scores.csv", "--test", "t").stdout.partition("Pairs:")[2]
     assert ("< 0.0001" in clear, "0.0000" in clear) == (True, False)
     assert "Comparisons:" in compared(tmp_path / "scores.csv", "--baseline", "run0").stdout
+    latex = compared(tmp_path / "scores.csv", "--show", "pairs", "--format", "latex").stdout
+    assert r"\resizebox{\textwidth}{!}{\begin{tabular}" in latex
+    assert r"\end{tabular}}" in latex
     few = compared(written(tmp_path, scores_of(3, ("nDCG@10",)))).stdout
     assert ("Comparisons:" in few, "Pairs:" in few) == (True, False)
     rows = compared(tmp_path / "scores.csv", "--show", "pairs", "--format", "csv").stdout
@@ -246,7 +254,10 @@ def test_gaps_between_groups_of_topics(tmp_path: Path) -> None:
     assert (difference["largest"], difference["smallest"]) == ("easy", "hard")
     assert difference["low"] < expected < difference["high"]
     failed = called("compare", path, *words[:2], "--fail-if", "gap-nDCG@10>0.1")
-    assert (failed.exit_code, "failed: gap-nDCG@10>0.1: run1" in failed.stderr) == (3, True)
+    assert (failed.exit_code, "failed: --fail-if gap-nDCG@10>0.1: run1" in failed.stderr) == (
+        3,
+        True,
+    )
     (tmp_path / "groups.csv").write_text("topic,group\nq0,a\nq0,b\n")
     refused = called("compare", path, *words)
     assert (refused.exit_code, "must be unique in the file" in refused.stderr) == (2, True)

@@ -9,6 +9,8 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from commands import called
 from equipoise_cli.compare import compare
@@ -56,28 +58,68 @@ def status_of(*conditions: str) -> int:
         ("R>0.29", FAILED),  # without an interval, by the value
         ("R>0.3", 0),
         ("R>=0.3", FAILED),
-        ("GF>0.39", FAILED),  # the mean over topics
-        ("GF>0.41", 0),
+        ("GF>0.39", 0),  # two topics have no interval
     ],
 )
 def test_a_condition_holds_where_the_interval_lies_wholly_beyond(
     condition: str, status: int
 ) -> None:
     assert status_of(condition) == status
-    assert status_of("R>1", condition) == status
+    assert status_of("R>=1", condition) == status
     assert status_of("R>0", condition) == FAILED
 
 
+@given(
+    value=st.floats(0, 1),
+    reach=st.floats(0, 0.5),
+    bound=st.floats(0.01, 0.99),
+    sign=st.sampled_from([">", ">=", "<", "<="]),
+)
+def test_a_condition_is_shown_refuted_or_open(
+    value: float, reach: float, bound: float, sign: str
+) -> None:
+    """Failing if it is shown and failing unless the opposite is shown never disagree on data."""
+    low, high = max(value - reach, 0), min(value + reach, 1)
+    rows = [("x", "", "precision", value, low, high, 30)]
+    names = ["run", "topic", "measure", "value", "low", "high", "count"]
+    scores = pd.DataFrame(rows, columns=names)
+    opposite = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}[sign]
+    statuses = {}
+    for text in (f"precision{sign}{bound}", f"precision{opposite}{bound}"):
+        for is_required in (False, True):
+            condition = read_condition(text)._replace(is_required=is_required)
+            statuses[text.startswith(f"precision{sign}{bound}"), is_required] = 0
+            with suppress(click.exceptions.Exit):
+                judge(scores, [condition])
+                continue
+            statuses[text.startswith(f"precision{sign}{bound}"), is_required] = FAILED
+    # What is shown fails the one and satisfies the other; its opposite is then refuted.
+    assert (statuses[True, False] == FAILED) == (statuses[True, True] == 0)
+    if statuses[True, False] == FAILED:
+        assert (statuses[False, False], statuses[False, True]) == (0, FAILED)
+
+
 def test_what_was_found_is_said_of_each_row(capsys: pytest.CaptureFixture[str]) -> None:
-    assert status_of("CAB-precision>0.05", "R<0") == FAILED
+    with pytest.raises(click.exceptions.Exit):
+        judge(
+            SCORES.assign(count=[4, 40, 40, 4, 4, 4, 4]),
+            [
+                read_condition("CAB-precision>0.05"),
+                read_condition("CAB-precision[C]<0.05")._replace(is_required=True),
+                read_condition("R<0.1"),
+            ],
+        )
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "failed: CAB-precision>0.05: mine, A: 0.1000 [0.0600, 0.1400] lies wholly beyond 0.05",
-        "inconclusive: CAB-precision>0.05: mine, B: 0.1000 [0.0500, 0.1500] is not wholly beyond"
+        "failed: --fail-if CAB-precision>0.05: mine, A: 0.1000 [0.0600, 0.1400] lies wholly above"
         " 0.05",
-        "inconclusive: CAB-precision>0.05: mine, C: 0.1000 [0.0100, 0.1900] is not wholly beyond"
-        " 0.05",
-        "passed: R<0: mine, A: 0.3000, without an interval, by the value",
+        "inconclusive: --fail-if CAB-precision>0.05: mine, B: 0.1000 [0.0500, 0.1500] lies only"
+        " partly above 0.05; for 80% power it needs n = 82, has 40",
+        "inconclusive: --fail-if CAB-precision>0.05: mine, C: 0.1000 [0.0100, 0.1900] lies only"
+        " partly above 0.05; for 80% power it needs n = 265, has 40",
+        "failed: --fail-unless CAB-precision[C]<0.05: mine, C: 0.1000 [0.0100, 0.1900] lies only"
+        " partly below 0.05; for 80% power it needs n = 265, has 40",
+        "inconclusive: --fail-if R<0.1: mine, A: 0.3000, n = 4: an interval needs 10",
     ]
 
 
@@ -86,7 +128,7 @@ def test_topics_are_not_judged_beside_their_mean(capsys: pytest.CaptureFixture[s
     scores = pd.DataFrame(rows, columns=["topic", "value"]).assign(run="x", measure="R")
     judge(scores, [read_condition("R>0.46")])
     assert capsys.readouterr().err.splitlines() == [
-        "passed: R>0.46: x: 0.4500, without an interval, by the value"
+        "passed: --fail-if R>0.46: x: 0.4500, without an interval, by the value"
     ]
 
 
@@ -110,11 +152,13 @@ def test_of_many_rows_the_first_are_said_and_all_are_counted(
         ("CAB-precision>5", "the bound of 'CAB-precision>5' must be between -1 and 1"),
         ("R<-0.1", "the bound of 'R<-0.1' must be between 0 and 1"),
         ("GF>200%", "the bound of 'GF>200%' must be between 0 and 1"),
+        ("CAB-precision>100 points", "'CAB-precision>100 points' is never met"),
+        ("GF>=0", "'GF>=0' is always met: GF is between 0 and 1"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(condition: str, told: str) -> None:
     with pytest.raises(click.BadParameter) as error:
-        judge(SCORES, [read_condition("R>0"), read_condition(condition)])
+        judge(SCORES, [read_condition("R>0.1"), read_condition(condition)])
     assert told in error.value.message
     assert error.value.param_hint == "--fail-if"
 
@@ -190,6 +234,6 @@ def test_too_little_read_fails_whatever_the_bound(capsys: pytest.CaptureFixture[
     with pytest.raises(click.exceptions.Exit):
         judge(scores, [read_condition("R>0.5")], 0.9)
     assert capsys.readouterr().err.splitlines() == [
-        "failed: R>0.5: b: 0.1000, no verdict, 89% read, less than 90%",
-        "passed: R>0.5: a: 0.1000, without an interval, by the value",
+        "failed: --fail-if R>0.5: b: 0.1000, no verdict, 89% read, less than 90%",
+        "passed: --fail-if R>0.5: a: 0.1000, without an interval, by the value",
     ]

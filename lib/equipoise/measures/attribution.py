@@ -42,7 +42,7 @@ from equipoise.measures.citations import (
     without_citations,
 )
 from equipoise.options import Favoured, Level, Resamples, Seed
-from equipoise.statistics.intervals import bootstrap_intervals, verdict
+from equipoise.statistics.intervals import intervals_of_means, verdict
 from equipoise.statistics.pairs import exchanged, paired_t
 
 AUTHORS_OF = ("relevant_author", "nonrelevant_author")
@@ -554,7 +554,9 @@ def _tests(gaps: Floats, seed: int, resamples: int) -> tuple[float, float, float
     p_permutation = 1.0  # also of one difference, whose two signs are equally extreme
     if len(changed) > 1:
         rng = np.random.default_rng(seed)
-        p_permutation = float(exchanged(changed[:, np.newaxis], rng, resamples)[0])
+        pair = np.column_stack([changed, np.zeros_like(changed)])
+        p_exchanged, _, _ = exchanged(pair, np.array([0]), np.array([1]), rng, resamples)
+        p_permutation = float(p_exchanged[0])
     return float(t[0]), float(p[0]), p_permutation
 
 
@@ -634,7 +636,7 @@ def bias_table(
                 )
     columns = [*by, *AUTHORS_OF, "measure", "quantity", "mode", "against", "questions", "left_out"]
     columns += ["changed", "value", "low", "high", "t", "p_t", "p_permutation"]
-    ends = bootstrap_intervals(differences, start, level=level, resamples=resamples)
+    ends = intervals_of_means(differences, start, level=level, resamples=resamples)
     return pd.DataFrame(rows, columns=columns).assign(low=ends[:, 0], high=ends[:, 1])
 
 
@@ -830,7 +832,7 @@ def _intervals(
     values: Mapping[tuple[Any, ...], pd.Series], keys: list[str], *, seed: int, **draws: Any
 ) -> pd.DataFrame:
     """Return bootstrap intervals of means: columns low and high, by keys and measure."""
-    ends = bootstrap_intervals(list(values.values()), seed, **draws)
+    ends = intervals_of_means(list(values.values()), seed, **draws)
     index = pd.MultiIndex.from_tuples(list(values), names=[*keys, "measure"])
     return pd.DataFrame(ends, index, ["low", "high"])
 

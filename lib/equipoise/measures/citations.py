@@ -22,7 +22,7 @@ from equipoise.arrays import Floats, ratio
 from equipoise.coverage import Seen, first, judge
 from equipoise.declared import checked, measure
 from equipoise.errors import Note, excerpt, listed, need_columns
-from equipoise.statistics.intervals import bootstrap_intervals, verdict
+from equipoise.statistics.intervals import intervals_of_means, verdict
 
 declared = partial(
     measure, family="Answers: attribution to their sources", sources=("thesis-ch5", "thesis")
@@ -503,7 +503,7 @@ def citation_share(
         n_documents = group["sources"].map(len).sum()
         named_share = n_named[group.index].sum() / n_documents if n_documents else 0.0
         table["read"] = np.minimum(each.notna().mean().to_numpy(), named_share)
-        ends = bootstrap_intervals(samples, seed, level=level, resamples=resamples)
+        ends = intervals_of_means(samples, seed, level=level, resamples=resamples)
         means.append(table.assign(low=ends[:, 0], high=ends[:, 1]))
     seen = judge(coverages)
     # The means of all groups are last, where a reader of the terminal looks first.

@@ -19,8 +19,8 @@ from equipoise.statistics.compare import (
     with_groups,
 )
 from equipoise.statistics.intervals import (
-    bootstrap_interval,
     finite,
+    mean_interval,
     percentile_interval,
     resampled,
     units_to_decide,
@@ -29,13 +29,13 @@ from equipoise.statistics.pairs import compare_pairs, corrected, topic_by_run
 
 __all__ = [
     "Comparison",
-    "bootstrap_interval",
     "compare_pairs",
     "compare_systems",
     "corrected",
     "finite",
     "group_gaps",
     "leaderboard",
+    "mean_interval",
     "overview",
     "pair_matrix",
     "percentile_interval",

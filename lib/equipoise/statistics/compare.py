@@ -25,11 +25,16 @@ from equipoise.options import (
     Unpaired,
 )
 from equipoise.statistics.intervals import (
-    bootstrap_intervals,
+    intervals_of_means,
     percentile_interval,
     resampled_ratios,
 )
-from equipoise.statistics.pairs import compare_pairs, significance, topic_by_run
+from equipoise.statistics.pairs import (
+    compare_pairs,
+    corrected_of_family,
+    significance,
+    topic_by_run,
+)
 
 
 def scores_of(scores: pd.DataFrame, measures: Sequence[str] = ()) -> pd.DataFrame:
@@ -63,24 +68,24 @@ def leaderboard(
 ) -> pd.DataFrame:
     """Sort runs by their mean, highest first: columns ``run, topics, mean, low, high``.
 
-    ``scores``: of one measure, columns run, topic, value. The intervals are percentile bootstrap
-    intervals of the mean over topics. The scores of two runs are paired: compare them by the
-    interval of their difference, not by these.
+    ``scores``: of one measure, columns run, topic, value. The intervals of the mean over topics are
+    those of `mean_interval`: NaN below 10 topics. The scores of two runs are paired: compare them
+    by the interval of their difference, not by these.
 
     Examples
     --------
-    >>> scores = pd.DataFrame({"run": [*"aabb"], "topic": [*"1212"], "value": [0.2, 0.4, 0.5, 0.7]})
-    >>> leaderboard(scores).round(2)
-      run  topics  mean  low  high
-    0   b       2   0.6  0.5   0.7
-    1   a       2   0.3  0.2   0.4
+    >>> scores = pd.DataFrame({"run": [*"ab"] * 10, "topic": np.arange(20) // 2})
+    >>> leaderboard(scores.assign(value=np.arange(20) / 20)).round(2)
+      run  topics  mean   low  high
+    0   b      10  0.50  0.28  0.72
+    1   a      10  0.45  0.23  0.67
     """
     wide = topic_by_run(scores, unpaired=unpaired)
     topics, runs = wide.shape
     if mean_intervals == "simultaneous":
         level = 1 - (1 - level) / runs
     columns = [wide[run] for run in wide.columns]
-    ends = bootstrap_intervals(columns, seed, level=level, resamples=resamples)
+    ends = intervals_of_means(columns, seed, level=level, resamples=resamples)
     table = pd.DataFrame(
         {"topics": topics, "mean": wide.mean(), "low": ends[:, 0], "high": ends[:, 1]}
     )
@@ -125,7 +130,8 @@ def compare_systems(
     where there is only one. ``by``: columns whose values are compared separately, such as
     attribute. A difference is significant where its corrected p is at most 1 - level. Raises
     ValueError as `compare_pairs` does, and where the measure has several attribute sets that are
-    not compared separately.
+    not compared separately. The p-values are corrected over all tables of ``by`` together; only
+    those of Tukey's test are of one table each.
     """
     chosen = scores_of(scores, [measure] if measure else ())
     if measure is None:
@@ -155,19 +161,26 @@ def compare_systems(
             part,
             baseline=baseline,
             test=test,
-            correction=correction,
+            correction="none",
             level=level,
             resamples=resamples,
             unpaired=unpaired,
             rng=np.random.default_rng(seed),
         )
-        higher_than = _significantly_lower(pairs, board["run"], level)
-        board["higher_than"] = [" ".join(higher_than[run]) for run in board["run"]]
         wide = topic_by_run(part, unpaired=unpaired)[board["run"]]
         topics = _by_topic(wide, baseline or str(board["run"].iloc[0]))
         for name, table in zip(tables, (board, pairs, topics), strict=True):
             group = pd.DataFrame(dict(zip(by, key, strict=True)), index=range(len(table)))
             tables[name].append(group.join(table.reset_index(drop=True)))
+    if test != "tukey":
+        p = pd.concat(tables["comparisons"])["p"].to_numpy()
+        ends = np.cumsum([len(pairs) for pairs in tables["comparisons"]])[:-1]
+        parts = np.split(corrected_of_family(p, correction), ends)
+        for pairs, p_corrected in zip(tables["comparisons"], parts, strict=True):
+            pairs["p_corrected"] = p_corrected
+    for board, pairs in zip(tables["leaderboard"], tables["comparisons"], strict=True):
+        higher_than = _significantly_lower(pairs, board["run"], level)
+        board["higher_than"] = [" ".join(higher_than[run]) for run in board["run"]]
     joined = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
     return Comparison(measure, baseline, **joined)
 

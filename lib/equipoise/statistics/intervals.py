@@ -1,4 +1,4 @@
-"""Bootstrap intervals, and how many units would decide what an interval leaves open."""
+"""Intervals of means, bootstraps, and how many units would decide what an interval leaves open."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.options import LEAST_READ
 
+FEWEST_UNITS, FEWEST_RESAMPLED = 10, 30
+"""Units from which on a mean has an interval, and from which on it is a bootstrap interval."""
 _BATCH = 2**21  # numbers that resampling holds at once
 
 
@@ -52,61 +54,78 @@ def percentile_interval(samples: ArrayLike, level: float = 0.95) -> tuple[float,
     return low, high
 
 
-def _mean_intervals(
-    columns: Floats, rng: np.random.Generator, level: float, resamples: int
-) -> Floats:
-    """Intervals, shaped (columns, 2), of the means of (columns, units), from the same draws."""
-    units = columns.shape[1]
-    means = []
+def drawn_counts(units: int, rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
+    """How often a resample has each unit, in blocks shaped (some of the resamples, units)."""
     for size in batches(resamples, units):
         drawn = rng.integers(units, size=(size, units))
-        means.append([column.take(drawn, mode="clip").mean(axis=1) for column in columns])
-    samples = np.concatenate(means, axis=1)  # (columns, resamples)
-    ends = np.empty((len(columns), 2))
-    for place, column in enumerate(columns):
-        # Equal values have that mean in every resample; summing them may round it.
-        equal = np.ptp(column) == 0
-        ends[place] = column[0] if equal else percentile_interval(samples[place], level)
-    return ends
+        places = np.arange(size)[:, np.newaxis] * units + drawn
+        counts = np.bincount(places.ravel(), minlength=size * units)
+        yield counts.reshape(size, units).astype(np.float64)
 
 
-def bootstrap_interval(
+def mean_interval(
     values: ArrayLike, rng: np.random.Generator, *, level: float = 0.95, resamples: int = 9999
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of a mean, that of `scipy.stats.bootstrap` from the same draws.
+    """Confidence interval of a mean over units, each with one finite value.
 
-    ``values``: one for each unit that is drawn with replacement (a topic, a conversation), at least
-    two and all finite. Where all are equal both ends are that value.
+    - Fewer than 10 units have no interval: both ends are NaN.
+    - 10 to 29 units have that of Student's t. In simulated samples of skewed scores, 95% intervals
+      contain the mean in 91 to 92% of samples of 10 units, and in 92 to 93% of 20.
+    - 30 and more have the percentile bootstrap interval, that of `scipy.stats.bootstrap` from the
+      same draws: 93 to 94% of samples of 30.
 
-    >>> low, high = bootstrap_interval([0.2, 0.4, 0.4, 0.6], np.random.default_rng(1))
+    ``data/outputs/intervals`` has the simulation. Where all values are equal both ends are that
+    value. An interval by t can end beyond the range of a measure.
+
+    >>> low, high = mean_interval(np.arange(10) / 10, np.random.default_rng(1))
     >>> round(low, 3), round(high, 3)
-    (0.25, 0.55)
+    (0.233, 0.667)
+    >>> mean_interval([0.2, 0.4, 0.4, 0.6], np.random.default_rng(1))
+    (nan, nan)
     """
-    data = finite(values, "values")
-    if len(data) < 2:
-        raise ValueError(f"a bootstrap needs at least two values, found {len(data)}")
-    low, high = _mean_intervals(data[np.newaxis], rng, level, resamples)[0].tolist()
+    columns = finite(values, "values")[np.newaxis]
+    low, high = _intervals_of_one_length(columns, rng, level, resamples)[0].tolist()
     return low, high
 
 
-def bootstrap_intervals(
+def intervals_of_means(
     columns: Sequence[ArrayLike], seed: int, *, level: float, resamples: int
 ) -> Floats:
-    """`bootstrap_interval` of each of many means, shaped (columns, 2), each as if it were alone.
+    """`mean_interval` of each of many means, shaped (columns, 2), each as if it were alone.
 
-    NaN for a column of fewer than two values, or with one that is not finite. Every column begins
-    with the one seed, so that columns of one length are drawn once.
+    NaN for a column with a value that is not finite. Every column begins with the one seed, so that
+    columns of one length are drawn once.
     """
     ends = np.full((len(columns), 2), np.nan)
     places_by_length: dict[int, list[int]] = {}
     data = [np.asarray(column, dtype=np.float64) for column in columns]
     for place, column in enumerate(data):
-        if len(column) > 1 and np.isfinite(column).all():
+        if np.isfinite(column).all():
             places_by_length.setdefault(len(column), []).append(place)
     for places in places_by_length.values():
         same_length = np.stack([data[place] for place in places])
-        ends[places] = _mean_intervals(same_length, np.random.default_rng(seed), level, resamples)
+        rng = np.random.default_rng(seed)
+        ends[places] = _intervals_of_one_length(same_length, rng, level, resamples)
     return ends
+
+
+def _intervals_of_one_length(
+    columns: Floats, rng: np.random.Generator, level: float, resamples: int
+) -> Floats:
+    """Intervals, shaped (columns, 2), of the means of (columns, units), from the same draws."""
+    units = columns.shape[1]
+    if units < FEWEST_UNITS:
+        return np.full((len(columns), 2), np.nan)
+    if units < FEWEST_RESAMPLED:
+        reach = scipy.stats.t.isf((1 - level) / 2, units - 1) * scipy.stats.sem(columns, axis=1)
+        ends = columns.mean(axis=1) + np.outer([-1, 1], reach)
+    else:
+        tail = 100 * (1 - level) / 2
+        sums = [counts @ columns.T for counts in drawn_counts(units, rng, resamples)]
+        ends = np.percentile(np.concatenate(sums) / units, [tail, 100 - tail], axis=0)
+    # Equal values have that mean in every resample; summing them may round it.
+    equal = np.ptp(columns, axis=1) == 0
+    return np.where(equal, columns[:, 0], ends).T
 
 
 def resampled(
@@ -138,13 +157,8 @@ def resampled_ratios(numerators: Floats, denominators: Floats, seed: int, resamp
     is 0.
     """
     units = len(numerators)
-    rng = np.random.default_rng(seed)
     ratios = []
-    for size in batches(resamples, units):
-        # How often each unit was drawn: a sum over a resample is a weighted one.
-        drawn = rng.integers(units, size=(size, units))
-        places = np.arange(size)[:, np.newaxis] * units + drawn
-        counts = np.bincount(places.ravel(), minlength=size * units).reshape(size, units)
+    for counts in drawn_counts(units, np.random.default_rng(seed), resamples):
         ratios.append(ratio(counts @ numerators, counts @ denominators, np.nan))
     return np.concatenate(ratios)
 
@@ -185,14 +199,14 @@ def verdict(
     sentence = f"{number} {unit}{interval}, n = {row['count']}, {percent}% read: "
     if row["read"] < least_read:
         return f"{sentence}no verdict, less than {100 * least_read:g}% was read"
+    if not low <= high and row["count"] < FEWEST_UNITS:
+        return f"{sentence}no verdict, an interval needs n = {FEWEST_UNITS}"
     if low > 0:
         return sentence + outcomes[0]
     if high < 0:
         return sentence + outcomes[1]
     if not low < high:
-        return (
-            f"{sentence}inconclusive; one question, or equal scores, give no required sample size"
-        )
+        return f"{sentence}inconclusive; equal scores give no required sample size"
     needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
     return (
         f"{sentence}inconclusive; 80% power for {100 * difference:g} points needs"

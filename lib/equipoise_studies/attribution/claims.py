@@ -19,7 +19,7 @@ from equipoise.answer_modes import mode_parts
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.measures.attribution import score_answers
 from equipoise.statistics import resampled
-from equipoise.statistics.intervals import bootstrap_intervals
+from equipoise.statistics.intervals import intervals_of_means
 from equipoise_compendium.evidence import bootstrapped, not_sampled
 from equipoise_compendium.printed import printed_table
 from equipoise_compendium.protocol import Evidence
@@ -460,7 +460,7 @@ def scores_by(
             enough = len(means) >= FEWEST
             means_of_questions.append(means.to_numpy() if enough else np.empty(0))
     scores = pd.DataFrame(rows, columns=["model", over, "score", "questions", "value"])
-    intervals = bootstrap_intervals(means_of_questions, SEED, level=level, resamples=resamples)
+    intervals = intervals_of_means(means_of_questions, SEED, level=level, resamples=resamples)
     scores[["low", "high"]] = intervals
     return scores
 
