@@ -234,8 +234,9 @@ class Table:
         if values.dtype != "str":
             is_id = values.map(lambda value: isinstance(value, (str, int, float))) & values.notna()
             self.reject(~is_id, column, "an id")
-            values = values.astype("str")
-        self.reject(values.isna() | (values.str.strip() == ""), column, "an id")
+            values = ids_as_text(values)
+        values = values.str.strip()
+        self.reject(values.isna() | (values == ""), column, "an id")
         return values
 
     def whole_numbers(self, column: str, *, least: int, empty: int | None = None) -> Integers:
@@ -255,6 +256,15 @@ class Table:
     def once(self, columns: Sequence[str], what: str) -> None:
         """Raise unless rows differ in these columns; ``what`` is the rule, as *once per list*."""
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
+
+
+def ids_as_text(values: pd.Series) -> pd.Series:
+    """Ids as text: the number 7.0, as pandas makes of 7 in a column with an empty cell, is 7."""
+    if pd.api.types.is_float_dtype(values) or values.dtype == object:
+        # A list, as pandas would make floats of whole numbers again.
+        ids = [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
+        values = pd.Series(ids, values.index, dtype=object, name=values.name)
+    return values.astype("str")
 
 
 def _floats(values: pd.Series) -> Floats:
@@ -281,6 +291,14 @@ def _csv_table(path: Source, text: str) -> Table:
     for separator, name in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and separator in header[0]:
             raise input_error(path, "separated by commas", f"{name} in {excerpt(header[0])}", 1)
+    if text.count('"') % 2:  # Arrow would take the rest of the file for one cell
+        try:
+            list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        except csv.Error:
+            *_, (line, fields) = _records(text)
+            column = header[min(len(fields), len(header)) - 1]
+            wanted = "with each quotation mark closed"
+            raise input_error(path, wanted, excerpt(fields[-1]), line, column) from None
     content = text.encode() + b"\n"
     try:
         table = pyarrow.csv.read_csv(
@@ -303,6 +321,16 @@ def _csv_table(path: Source, text: str) -> Table:
     return Table(path, pd.DataFrame(columns).set_axis(header, axis=1), text)
 
 
+def _json_frame(rows: list[tuple[int, dict[str, Any]]]) -> pd.DataFrame:
+    """Rows of JSON; whole numbers stay whole where other rows have none."""
+    frame = pd.DataFrame([row for _, row in rows], dtype=object)
+    for name, column in frame.items():
+        inferred = column.infer_objects()
+        if not pd.api.types.is_float_dtype(inferred):
+            frame[name] = inferred
+    return frame
+
+
 def read_table(path: Source, content: bytes | None = None) -> Table:
     """Read a CSV, JSON Lines or Parquet file, recognised by its first bytes, or its ``content``."""
     content = read_bytes(path) if content is None else content
@@ -315,7 +343,7 @@ def read_table(path: Source, content: bytes | None = None) -> Table:
     if not text.strip():
         raise input_error(path, "a table with a header", "an empty file")
     if text.lstrip().startswith("{"):
-        table = Table(path, pd.DataFrame([row for _, row in read_json_lines(path, text)]))
+        table = Table(path, _json_frame(read_json_lines(path, text)))
     else:
         table = _csv_table(path, text)
     if not len(table):
