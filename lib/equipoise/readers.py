@@ -249,8 +249,9 @@ class Table:
         if values.dtype != "str":
             is_id = values.map(lambda value: isinstance(value, (str, int, float))) & values.notna()
             self.reject(~is_id, column, "an id")
-            values = values.astype("str")
-        self.reject(values.isna() | (values.str.strip() == ""), column, "an id")
+            values = ids_as_text(values)
+        values = values.str.strip()
+        self.reject(values.isna() | (values == ""), column, "an id")
         return values
 
     def whole_numbers(self, column: str, *, least: int, empty: int | None = None) -> Integers:
@@ -274,6 +275,15 @@ class Table:
                 is_nested = self.frame[column].map(lambda value: not isinstance(value, Hashable))
                 self.reject(is_nested, column, "text or a number")
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
+
+
+def ids_as_text(values: pd.Series) -> pd.Series:
+    """Ids as text: the number 7.0, as pandas makes of 7 in a column with an empty cell, is 7."""
+    if pd.api.types.is_float_dtype(values) or values.dtype == object:
+        # A list, as pandas would make floats of whole numbers again.
+        ids = [int(v) if isinstance(v, float) and v.is_integer() else v for v in values]
+        values = pd.Series(ids, values.index, dtype=object, name=values.name)
+    return values.astype("str")
 
 
 def _floats(values: pd.Series) -> Floats:
@@ -301,6 +311,14 @@ def _csv_table(path: Source, text: str) -> Table:
     for separator, name in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and separator in header[0]:
             raise input_error(path, "separated by commas", f"{name} in {excerpt(header[0])}", 1)
+    if text.count('"') % 2:  # Arrow would take the rest of the file for one cell
+        try:
+            list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        except csv.Error:
+            *_, (line, fields) = _records(text)
+            column = header[min(len(fields), len(header)) - 1]
+            wanted = "with each quotation mark closed"
+            raise input_error(path, wanted, excerpt(fields[-1]), line, column) from None
     content = text.encode() + b"\n"
     try:
         table = pyarrow.csv.read_csv(
@@ -327,13 +345,24 @@ def _parquet_table(path: Source, content: bytes) -> Table:
     from pyarrow import parquet  # costs 30 ms, and most files are text
 
     try:
-        for column in parquet.read_schema(io.BytesIO(content)):
+        read = parquet.read_table(io.BytesIO(content))
+        for column in read.schema:
             kind = column.type
             if pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
                 raise input_error(path, "text or numbers", str(kind), column=column.name)
-        return Table(path, pd.read_parquet(io.BytesIO(content)))
+        return Table(path, read.to_pandas(integer_object_nulls=True))
     except (pa.ArrowException, OSError):
         raise input_error(path, "a Parquet file") from None
+
+
+def _json_frame(rows: list[tuple[int, dict[str, Any]]]) -> pd.DataFrame:
+    """Rows of JSON; whole numbers stay whole where other rows have none."""
+    frame = pd.DataFrame([row for _, row in rows], dtype=object)
+    for name, column in frame.items():
+        inferred = column.infer_objects()
+        if not pd.api.types.is_float_dtype(inferred):
+            frame[name] = inferred
+    return frame
 
 
 def read_table(path: Source, content: bytes | None = None) -> Table:
@@ -346,7 +375,7 @@ def read_table(path: Source, content: bytes | None = None) -> Table:
         if not text.strip():
             raise input_error(path, "a table with a header", "an empty file")
         if text.lstrip().startswith("{"):
-            table = Table(path, pd.DataFrame([row for _, row in read_json_lines(path, text)]))
+            table = Table(path, _json_frame(read_json_lines(path, text)))
         else:
             table = _csv_table(path, text)
     if not len(table):

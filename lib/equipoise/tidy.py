@@ -24,6 +24,7 @@ from equipoise.errors import (
 )
 from equipoise.loaders.scores import OTHER_NAMES, read_scores
 from equipoise.loaders.trec import read_qrels, read_runs
+from equipoise.readers import ids_as_text
 
 NAMES: Mapping[str, Sequence[str]] = {
     "run": ("run", "run_id", "run_name", "system", "tag"),
@@ -84,7 +85,7 @@ def ids_of(values: pd.Series, label: str, column: str) -> pd.Series:
         line = int(np.flatnonzero(is_empty)[0]) + 1
         found = f"no {column} in {is_empty.sum()} of {len(values)} rows"
         raise input_error(label, f"a table with a {column} in each row", found, line)
-    return values if pd.api.types.is_string_dtype(values) else values.astype("str")
+    return values if values.dtype == "str" else ids_as_text(values)
 
 
 def numbers_of(values: pd.Series, label: str, column: str) -> pd.Series:

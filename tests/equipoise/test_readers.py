@@ -97,6 +97,27 @@ def test_a_table_in_all_formats(tmp_path: Path) -> None:
         assert table.whole_numbers("n", least=0).tolist() == [1, 2]
 
 
+@given(st.lists(st.integers(-(2**60), 2**60), min_size=2, unique=True))
+def test_whole_numbers_as_ids_are_their_digits_in_every_format(numbers: list[int]) -> None:
+    digits = [str(number) for number in numbers]
+    json_rows = [f'{{"a": {number}}}' for number in numbers] + ['{"a": 2.5}']
+    csv_rows = ["a,b", *(f"{number} ," for number in numbers)]
+    for rows, n_others in ((json_rows, 1), (csv_rows, 0)):
+        table = read_table("t", "\n".join(rows).encode())
+        ids = table.ids("a").tolist()
+        assert ids[: len(ids) - n_others] == digits
+
+
+@given(st.integers(1, 5))
+def test_an_unclosed_quote_is_an_error_with_its_line(n_rows: int) -> None:
+    text = "a,b\n" + "x,y\n" * n_rows + 'd3,"f\n' + "x,y\n"
+    with pytest.raises(
+        InputError, match=f'line {n_rows + 2}, column "b": must be with each quotation mark'
+    ):
+        read_table("t", text.encode())
+    assert len(read_table("t", b'a,b\nx,5" disc\n')) == 1
+
+
 def test_a_table_names_what_is_wrong() -> None:
     text = 'a,n\n"x\ny",1\n\nz,\n'
     frame = pd.DataFrame({"a": ["x\ny", "z"], "n": ["1", ""]}, dtype="str")

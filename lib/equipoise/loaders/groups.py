@@ -187,7 +187,10 @@ def tidy_memberships(
     names = names_in(table, ["document"], label, ["topic", "group", "share"])
     id_names = {column: names[column] for column in ("topic", "document") if column in names}
     ids = pd.DataFrame(
-        {column: ids_of(table[other], label, column) for column, other in id_names.items()}
+        {
+            column: ids_of(table[other], label, column).str.strip()
+            for column, other in id_names.items()
+        }
     )
     own_columns = [column for column in table.columns if str(column).startswith(f"{name}=")]
     if own_columns:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from equipoise.errors import Note, excerpt, input_error, listed
 from equipoise.loaders.columns import ColumnFile
-from equipoise.readers import Table, names_of_files, read_table, read_text, stem
+from equipoise.readers import Table, ids_as_text, names_of_files, read_table, read_text, stem
 
 OTHER_NAMES = {
     "name": "run",
@@ -104,7 +104,7 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, str]:
         raise input_error(path, "a finite number", excerpt(text.iloc[row]), line, "value")
     table["value"] = values
     for column in ("topic", "attribute"):
-        table[column] = table[column].fillna("").astype("str")
+        table[column] = ids_as_text(table[column].fillna("")).str.strip()
     table = table[~table["topic"].isin([*_MEANS, ""])]
     if table.empty:
         raise input_error(path, "scores by topic (option -q), not means alone")
