@@ -62,9 +62,9 @@ def minus_chance(
 ) -> Evidence:
     """Compute a statistic minus its mean under the null hypothesis, with an interval.
 
-    ``draws``: the statistic under the null hypothesis, shaped (draws,). The interval lies above
-    zero if fewer than 2.5% of the draws reach the observed value. The same mean is subtracted from
-    ``published``, the value of the paper.
+    ``draws``: the statistic under the null hypothesis, shaped (draws,). p-values are shares of the
+    draws, with the observed value as one of them, because the null may be skewed. The same mean is
+    subtracted from ``published``, the value of the paper.
     """
     values = np.asarray(draws, dtype=np.float64)
     if values.ndim != 1 or len(values) < 40:
@@ -78,6 +78,8 @@ def minus_chance(
         max(observed - float(lowest), estimate),
         n,
         None if published is None else published - expected,
+        above=(np.count_nonzero(values >= observed) + 1) / (len(values) + 1),
+        below=(np.count_nonzero(values <= observed) + 1) / (len(values) + 1),
     )
 
 

@@ -62,16 +62,17 @@ COLLECTION = ["collection", "basis", "data", "reason", "counted"]
 ``reason`` states why other data may judge a claim. ``counted`` is the unit of ``n``; where a claim
 has another unit, it follows: ``topics; names-listed: conversations``.
 """
-_95 = ndtri(0.975)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """An estimate and its 95% confidence interval over ``n`` units, with the paper's value.
+    """An estimate and its confidence interval over ``n`` units, with the paper's value.
 
     The numbers are rounded, so that no decision depends on the last bits of the processor.
     ``reason`` states why there is no interval (nothing was sampled) or, without an estimate, why
-    the collection cannot judge the claim.
+    the collection cannot judge the claim. ``above`` and ``below`` are the shares of draws under the
+    null hypothesis that are at least as high, or as low, as the estimate. ``level`` is above 95%
+    for the largest of several estimates, by Bonferroni's correction.
     """
 
     estimate: float | None = None
@@ -80,9 +81,12 @@ class Evidence:
     n: int | None = None
     published: float | None = None
     reason: str = ""
+    above: float | None = None
+    below: float | None = None
+    level: float = 0.95
 
     def __post_init__(self) -> None:
-        for name in ("estimate", "low", "high", "published"):
+        for name in ("estimate", "low", "high", "published", "above", "below"):
             number = getattr(self, name)
             if number is None:
                 continue
@@ -139,31 +143,37 @@ class Criterion:
         """Compute two one-sided p-values: of meeting the criterion, and of not meeting it.
 
         The first is small if the interval supports the claim, the second if it contradicts the
-        claim. Errors are normal, with the half of the interval that faces the bound.
+        claim. They are shares of the draws under the null hypothesis, if there are any. Otherwise
+        errors are normal, with the half of the interval that faces the bound.
         """
         if evidence.estimate is None:
             raise ValueError("evidence must have an estimate to compute p-values")
         estimate = evidence.estimate
         if evidence.low is None or evidence.high is None or evidence.low == evidence.high:
             return (0.0, 1.0) if estimate in self else (1.0, 0.0)
+        if evidence.above is not None and evidence.below is not None:
+            if {self.low, self.high} == {0.0, math.inf}:
+                return evidence.above, evidence.below
+            if {self.low, self.high} == {-math.inf, 0.0}:
+                return evidence.below, evidence.above
+            raise ValueError("the bound of a statistic minus chance must be zero")
         below, above = estimate - evidence.low, evidence.high - estimate
         distances = []  # in standard errors, positive on the side that meets the criterion
         if self.low > -math.inf:
             gap = estimate - self.low
-            distances.append(_in_errors(gap, below if gap > 0 else above))
+            distances.append(gap / _error(below if gap > 0 else above, evidence.level))
         if self.high < math.inf:
             gap = self.high - estimate
-            distances.append(_in_errors(gap, above if gap > 0 else below))
+            distances.append(gap / _error(above if gap > 0 else below, evidence.level))
         nearest = min(distances)
-        support, against = float(ndtr(-nearest)), float(ndtr(nearest))
-        return rounded(support, scale=0), rounded(against, scale=0)
+        tests = 0.05 / (1 - evidence.level)
+        support, against = min(1.0, tests * ndtr(-nearest)), min(1.0, tests * ndtr(nearest))
+        return rounded(float(support), scale=0), rounded(float(against), scale=0)
 
 
-def _in_errors(gap: float, half: float) -> float:
-    """Divide a distance by the standard error, computed from half of a 95% interval."""
-    if half == 0:
-        return math.copysign(math.inf, gap) if gap else 0.0
-    return float(gap / (half / _95))
+def _error(half: float, level: float) -> float:
+    """Compute the standard error from half of an interval."""
+    return max(half, 1e-300) / float(ndtri(0.5 + level / 2))
 
 
 def stated(paper: str) -> pd.DataFrame:

@@ -40,6 +40,7 @@ COLUMNS = [
     "estimate",
     "low",
     "high",
+    "level",
     "n",
     "counted",
     "published",
@@ -58,7 +59,7 @@ A p-value below 1e-12 is 0.
 ERROR = 0.05
 """Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
 _COUNTS = ["parts", "met", "n", "n_needed"]
-_NUMBERS = [*_COUNTS, "estimate", "low", "high", "published", "p_value", "p_holm"]
+_NUMBERS = [*_COUNTS, "estimate", "low", "high", "level", "published", "p_value", "p_holm"]
 
 
 def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -96,7 +97,7 @@ def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         parts.sort(key=lambda part: (part["support"], -criterion.margin(part["estimate"])))
         row |= parts[needed - 1]
         row["tends"] = "supports" if for_it <= against_it else "contradicts"
-        if any(part["low"] is not None for part in parts):
+        if any(part["low"] != part["high"] for part in parts):
             row["p_value"] = rounded(min(1.0, 2 * min(for_it, against_it)))
         rows.append(row)
     return rows

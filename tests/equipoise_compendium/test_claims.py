@@ -102,7 +102,12 @@ def test_a_maximum_of_noise_is_not_above_chance() -> None:
         clear += criterion.tails(minus_chance(draws[0], draws[1:]))[0] < 0.025
     assert clear / 400 == pytest.approx(0.025, abs=0.025)
     signal = minus_chance(9.0, draws[1:], n=30, published=8.0)
-    assert criterion.tails(signal)[0] < 0.001
+    assert criterion.tails(signal) == pytest.approx(
+        (1 / 201, 1.0)
+    )  # the observed value is one of the draws
+    assert Criterion.parse("<= 0").tails(signal) == pytest.approx((1.0, 1 / 201))
+    with pytest.raises(ValueError, match="must be zero"):
+        Criterion.parse("> 1").tails(signal)
     assert signal.published == pytest.approx(8 - draws[1:].mean())
     with pytest.raises(ValueError, match="needs 40 draws"):
         minus_chance(9.0, draws[:20])
@@ -423,7 +428,7 @@ def test_every_committed_p_value_follows_from_its_interval() -> None:
     for row in ROWS[(ROWS["parts"].astype(int) == 1) & (ROWS["low"] != "")].to_dict("records"):
         sign, *edges = re.findall(r"in|[<>]=?|[-+]?\d+(?:\.\d+)?", row["criterion"])
         estimate, low, high = (float(row[name]) for name in ("estimate", "low", "high"))
-        if low == high:
+        if low == high or row["null"]:  # draws under the null hypothesis give a p-value, too
             continue
         z = []
         if sign in (">", ">=", "in"):

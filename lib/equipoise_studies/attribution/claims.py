@@ -83,7 +83,7 @@ def with_errors(
     by_part = {}
     for label, gap, low, high in table[["gap", "low", "high"]].itertuples(name=None):
         name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-        by_part[name] = Evidence(gap, low, high, n=n)
+        by_part[name] = Evidence(gap, low, high, n=n, level=1 - 2 * tail)
     return {PUBLISHED: by_part}
 
 
