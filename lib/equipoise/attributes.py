@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from equipoise.arrays import Floats, normalised
-from equipoise.errors import excerpt, input_error
+from equipoise.errors import excerpt, input_error, need_distinct_groups
 from equipoise.readers import number, read_yaml
 
 CORE_COLUMNS = ("run", "topic", "turn", "start", "end", "level")
@@ -38,6 +38,7 @@ class AttributeSet:
         groups = tuple(self.groups)
         if len(groups) < 2 or len(set(groups)) < len(groups):
             raise ValueError(f"groups must be two or more different names, got {excerpt(groups)}")
+        need_distinct_groups(groups)
         target = normalised(self.target, len(groups))
         target.flags.writeable = False
         # The class is frozen for everybody else.

@@ -39,6 +39,18 @@ def listed(names: Iterable[object], most: int = 12) -> str:
     return f"{line} and {len(texts) - most} more" if len(texts) > most else line
 
 
+def need_distinct_groups(groups: Iterable[object]) -> None:
+    """Reject names of groups that differ in capitals only; they are one group, misspelt."""
+    spellings: dict[str, set[str]] = {}
+    for group in map(str, groups):
+        spellings.setdefault(group.casefold(), set()).add(group)
+    twins = [
+        excerpt(name) for names in spellings.values() if len(names) > 1 for name in sorted(names)
+    ]
+    if twins:
+        raise ValueError(f"groups must differ in more than capitals, got {listed(twins)}")
+
+
 @dataclass(frozen=True)
 class Problem:
     """One fault of an input file; ``wanted`` completes *must be*, ``found`` completes *got*.

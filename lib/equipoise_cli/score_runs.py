@@ -170,6 +170,9 @@ def score_gfr(
     files = _run_files(runs)
     names = run_names(files)
     sets = read_attributes(attributes) if attributes else {}
+    twice = sorted(sets.keys() & {*target_of, *kind_of})
+    if twice:
+        raise click.UsageError(f"{twice[0]}: must not be in --attributes and --target or --kind")
     given = {"kinds": kind_of, "targets": target_of, "sets": sets}
     groups, attribute_sets = _read_memberships(files_of_groups, missing, **given)
     arguments = {**options, "qrels": read_qrels(qrels)}

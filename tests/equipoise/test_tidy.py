@@ -143,6 +143,11 @@ def test_a_document_of_several_groups_belongs_to_each_in_part() -> None:
     assert tidy_memberships(rows, "G")[0].to_numpy().tolist() == [["d1", 0.5, 0.5], ["d2", 0, 1]]
     shares = tidy_memberships(rows.assign(share=[3, 1, 2]), "G")[0]
     assert shares.to_numpy().tolist() == [["d1", 0.75, 0.25], ["d2", 0, 1]]
+    cells = {"d1": "a; b", "d2": "b", "d3": "NA", "d4": "?"}
+    several = "several groups, separated by ;, in G for 1 of 4 rows"
+    with pytest.warns(Note, match="no group in G for 2 of 5"), pytest.warns(Note, match=several):
+        in_a_cell = tidy_memberships(cells, "G")[0]
+    assert in_a_cell.to_numpy().tolist() == [["d1", 0.5, 0.5], ["d2", 0, 1]]
     by_topic = tidy_memberships(rows.assign(qid=["q1", "q2", "q1"]), "G")[0]
     assert by_topic.to_numpy().tolist() == [
         ["q1", "d1", 1, 0],
@@ -363,6 +368,12 @@ def test_a_column_of_titles_is_not_read_as_groups(tmp_path: Path) -> None:
     with pytest.warns(Note, match="not read: column title, whose values differ in most rows"):
         ((_, attribute),) = read_sets(path).values()
     assert (attribute.name, attribute.groups) == ("team", ("a", "b"))
+
+
+def test_a_column_of_ids_is_no_column_of_groups() -> None:
+    groups = {f"d{number}": f"person {number}" for number in range(1001)}
+    with pytest.raises(ValueError, match="at most 1,000 groups, not of ids, got 1,001 names"):
+        tidy_memberships(groups, "G")
 
 
 def test_several_runs_come_in_a_list_and_of_one_name_they_are_refused() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -143,7 +143,9 @@ def test_an_interrupt_ends_at_once_and_keeps_what_came(
     silent = chat_server.silent
     server = serve(chat_server.says("Because."), chat_server.says("More."), silent)
     command = [sys.executable, "-m", "equipoise_cli", *words_for(server.url, "--parallel", "2")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ}) as harvest:
+    # In the background of a shell without job control, interrupts are ignored.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=heed) as harvest:
         while len(server.requests) < 4:
             time.sleep(0.05)
             assert harvest.poll() is None

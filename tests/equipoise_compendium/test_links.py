@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -96,7 +95,7 @@ def test_the_server_follows_no_link_out_of_the_reports(built: Path) -> None:
             connection.request("GET", f"/{path}")
             answers[path] = connection.getresponse().status
             connection.close()
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         assert server.stderr is not None
         assert "Traceback" not in server.stderr.read()
     assert answers.pop("site/index.html") == 200

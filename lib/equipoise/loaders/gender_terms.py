@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from equipoise.errors import excerpt, input_error
+from equipoise.errors import excerpt, input_error, need_distinct_groups
 from equipoise.readers import read_text
 
 
@@ -39,6 +39,7 @@ def read_terms(path: str | Path) -> pd.DataFrame:
         keys.add((term.lower(), group))
         rows.append((term, group))
     terms = pd.DataFrame(rows, columns=["term", "group"], dtype="str")
+    need_distinct_groups(terms["group"])
     if terms["group"].nunique() < 2:
         raise input_error(path, "terms of two groups or more", excerpt(rows[:1]))
     return terms

@@ -35,6 +35,10 @@ Groups = tuple[pd.DataFrame, AttributeSet]
 
 MISSING = ("unknown",)
 """Names in a column of groups that are no group: whose membership is missing."""
+_NO_VALUE = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null", "?", "-")
+"""What stands for an empty cell, in small letters, in tables of pandas and spreadsheets."""
+_MOST_GROUPS = 1_000
+"""A column with more names than this has ids, not groups."""
 
 
 # --- several attribute sets -----------------------------------------------------------------------
@@ -272,8 +276,17 @@ def _rows_of_groups(
 ) -> pd.DataFrame:
     """Return memberships from rows of a document and a group; its shares get a sum of 1."""
     group = table[names["group"]].astype("str").fillna("").str.strip()
-    no_groups = [text for text in ("", *missing) if text not in groups]
-    is_missing = group.isin(no_groups)
+    has_several = group.str.contains(";") & ~group.isin(groups)
+    if has_several.any():
+        rows = f"{has_several.sum()} of {len(group)} rows"
+        note = f"{label}: several groups, separated by ;, in {name} for {rows}"
+        warnings.warn(note, Note, 2)
+        group = group.astype("object").mask(has_several, group.str.split(";")).explode()
+        group = group.astype("str").str.strip()
+        table, ids = table.loc[group.index], ids.loc[group.index]
+        table, ids, group = (part.reset_index(drop=True) for part in (table, ids, group))
+    is_missing = group.isin(missing) | group.str.lower().isin(_NO_VALUE)
+    is_missing &= ~group.isin(groups)
     if is_missing.any():
         counts = group[is_missing].value_counts()
         reasons = [f"{count} {excerpt(text)}" for text, count in counts.items()]
@@ -288,6 +301,9 @@ def _rows_of_groups(
         wanted = "names of two or more groups in its column"
         found = listed(map(excerpt, groups)) or "none"
         raise input_error(label, wanted, found, column=str(group.name))
+    if len(groups) > _MOST_GROUPS:
+        wanted = f"a column of at most {_MOST_GROUPS:,} groups, not of ids"
+        raise input_error(label, wanted, f"{len(groups):,} names", column=str(group.name))
     is_bad = ~group.isin(groups) | (share <= 0)
     if is_bad.any():
         row = is_bad.idxmax()

@@ -14,7 +14,7 @@ import pandas as pd
 
 from equipoise.arrays import Floats, ratio
 from equipoise.declared import Direction, checked
-from equipoise.errors import excerpt, listed, need_columns
+from equipoise.errors import excerpt, listed, need_columns, need_distinct_groups
 from equipoise.options import (
     Correction,
     Level,
@@ -314,6 +314,7 @@ def with_groups(
     table = scores_of(scores)
     table = table[table["topic"].notna() & (table["topic"] != "")]
     if group_of_topic is not None:
+        need_distinct_groups(group_of_topic.values())
         groups = table["topic"].map(group_of_topic)
         missing = table.loc[groups.isna(), "topic"].unique()
         if len(missing):

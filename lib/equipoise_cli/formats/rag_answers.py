@@ -36,7 +36,7 @@ _PATH = re.compile(r"[^\s.,=\[\]]+(\[(-?\d+)?\])?(\.[^\s.,=\[\]]+(\[(-?\d+)?\])?
 _IDS = ("question_id", "query_id", "qid", "topic_id", "narrative_id", "turn_id", "custom_id", "id")
 _WORDS = ("question", "input", "query", "user_input", "query_str", "prompt")
 _DOCUMENT_IDS = ("id", "id_", "node_id", "doc_id", "docid", "document_id", "chunk_id", "_id")
-_SOURCE_KEYS = ("source", "site", "domain", "publisher", "file_name", "filepath", "url", "link")
+_SOURCE_KEYS = ("source", "site", "domain", "publisher", "url", "link", "file_name", "filepath")
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}\.?(?::\d+)?(?:/.*)?", re.IGNORECASE)
 _FILE = re.compile(r"[^/]*\.(?:csv|docx?|html?|json|md|pdf|pptx?|txt|xlsx?|xml)", re.IGNORECASE)
 _TO_ROUND = str.maketrans("[]", "()")
