@@ -39,8 +39,11 @@ def listed(names: Iterable[object], most: int = 12) -> str:
     return f"{line} and {len(texts) - most} more" if len(texts) > most else line
 
 
-def need_distinct_groups(groups: Iterable[object]) -> None:
-    """Reject names of groups that differ in capitals only; they are one group, misspelt."""
+def need_distinct_groups(groups: Iterable[object], place: str = "") -> None:
+    """Reject names of groups that differ in capitals only; they are one group, misspelt.
+
+    ``place``: the file, as the error begins.
+    """
     spellings: dict[str, set[str]] = {}
     for group in map(str, groups):
         spellings.setdefault(group.casefold(), set()).add(group)
@@ -48,7 +51,7 @@ def need_distinct_groups(groups: Iterable[object]) -> None:
         excerpt(name) for names in spellings.values() if len(names) > 1 for name in sorted(names)
     ]
     if twins:
-        raise ValueError(f"groups must differ in more than capitals, got {listed(twins)}")
+        raise ValueError(f"{place}groups must differ in more than capitals, got {listed(twins)}")
 
 
 @dataclass(frozen=True)

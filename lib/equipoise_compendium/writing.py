@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 import pandas as pd
+import psutil
 
 from equipoise_compendium import project
 from equipoise_compendium.formatting import CSV_DIGITS, reason, rounded
@@ -85,12 +86,9 @@ def staging(target: Path) -> Iterator[Path]:
     path = target.with_name(name)
     left = []
     for part in target.parent.glob(".*.equipoise-part"):
-        try:
-            os.kill(int(part.stem.rpartition("-")[2]), 0)  # only asks whether the process runs
-        except (ProcessLookupError, ValueError, OverflowError):
+        process = part.stem.rpartition("-")[2]
+        if not process.isdecimal() or not psutil.pid_exists(int(process)):
             left.append(part)
-        except OSError:  # it is another user's
-            continue
     try:
         yield path
     finally:

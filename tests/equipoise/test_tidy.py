@@ -148,6 +148,9 @@ def test_a_document_of_several_groups_belongs_to_each_in_part() -> None:
     with pytest.warns(Note, match="no group in G for 2 of 5"), pytest.warns(Note, match=several):
         in_a_cell = tidy_memberships(cells, "G")[0]
     assert in_a_cell.to_numpy().tolist() == [["d1", 0.5, 0.5], ["d2", 0, 1]]
+    again = pd.DataFrame({"document": ["d0", "d1", "d1"], "group": ["b", "a;b", "b"]})
+    with pytest.warns(Note), pytest.raises(ValueError, match=r"line 3: .* got b again"):
+        tidy_memberships(again, "G")
     by_topic = tidy_memberships(rows.assign(qid=["q1", "q2", "q1"]), "G")[0]
     assert by_topic.to_numpy().tolist() == [
         ["q1", "d1", 1, 0],

@@ -240,10 +240,13 @@ def test_a_caption_stays_within_the_label_of_its_table() -> None:
     page = markup.framed(
         markup.clean(f"<table><caption>{hostile}</caption><tr><td>1</td></tr></table>")
     )
-    opening = HTMLParser()
-    found = []
-    opening.handle_starttag = lambda tag, values: found.append((tag, dict(values)))  # type: ignore[method-assign,assignment]
-    opening.feed(page)
+    found: list[tuple[str, dict[str, str | None]]] = []
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.append((tag, dict(attrs)))
+
+    Tags().feed(page)
     assert set(found[0][1]) == {"class", "role", "tabindex", "aria-label"}
     assert all(set(values) <= {"id", "class"} for _, values in found[1:])
 

@@ -39,7 +39,7 @@ def read_terms(path: str | Path) -> pd.DataFrame:
         keys.add((term.lower(), group))
         rows.append((term, group))
     terms = pd.DataFrame(rows, columns=["term", "group"], dtype="str")
-    need_distinct_groups(terms["group"])
+    need_distinct_groups(terms["group"], f"{path}: ")
     if terms["group"].nunique() < 2:
         raise input_error(path, "terms of two groups or more", excerpt(rows[:1]))
     return terms

@@ -23,7 +23,14 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet, attribute_sets
-from equipoise.errors import InputError, Note, excerpt, input_error, listed
+from equipoise.errors import (
+    InputError,
+    Note,
+    excerpt,
+    input_error,
+    listed,
+    need_distinct_groups,
+)
 from equipoise.loaders.columns import ColumnFile
 from equipoise.loaders.fairweb import TOLERANCE, numbered_groups, read_memberships, read_target
 from equipoise.options import read_pairs
@@ -283,8 +290,8 @@ def _rows_of_groups(
         warnings.warn(note, Note, 2)
         group = group.astype("object").mask(has_several, group.str.split(";")).explode()
         group = group.astype("str").str.strip()
+        # The index stays, by which an error names the row.
         table, ids = table.loc[group.index], ids.loc[group.index]
-        table, ids, group = (part.reset_index(drop=True) for part in (table, ids, group))
     is_missing = group.isin(missing) | group.str.lower().isin(_NO_VALUE)
     is_missing &= ~group.isin(groups)
     if is_missing.any():
@@ -297,6 +304,7 @@ def _rows_of_groups(
     if "share" in names:
         share = numbers_of(table[names["share"]], label, "share")
     groups = list(groups) or sorted(group.unique())
+    need_distinct_groups(groups, f"{label}: ")
     if len(groups) < 2:
         wanted = "names of two or more groups in its column"
         found = listed(map(excerpt, groups)) or "none"
@@ -306,8 +314,8 @@ def _rows_of_groups(
         raise input_error(label, wanted, f"{len(groups):,} names", column=str(group.name))
     is_bad = ~group.isin(groups) | (share <= 0)
     if is_bad.any():
-        row = is_bad.idxmax()
-        found = f"{excerpt(group[row])} with a share of {share[row]:g}"
+        place = int(np.flatnonzero(is_bad)[0])
+        found = f"{excerpt(group.iloc[place])} with a share of {share.iloc[place]:g}"
         wanted = f"one of the groups {listed(groups)}, with a share above 0"
         raise _row_error(label, ids, is_bad, wanted, found)
     rows = ids.assign(group=pd.Categorical(group, groups), share=share)
