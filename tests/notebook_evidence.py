@@ -82,10 +82,14 @@ def alike(evidence: Evidence, estimate: float, ends: tuple[float, float]) -> Non
     assert ends == pytest.approx((evidence.low, evidence.high), abs=0.15 * width)
 
 
-def result_of(name: str, evidence: Evidence) -> str:
-    """What one number says of a claim such as ``gfrc/recovery``, before Holm's correction."""
+def result_of(name: str, evidence: Evidence, criterion: str = "") -> str:
+    """What one number says of a claim such as ``gfrc/recovery``, before Holm's correction.
+
+    An additional analysis has no ``criterion`` of its own.
+    """
     paper, _, claim = name.partition("/")
-    support, against = Criterion.parse(stated(paper).loc[claim, "criterion"]).tails(evidence)
+    criterion = criterion or stated(paper).loc[claim, "criterion"]
+    support, against = Criterion.parse(criterion).tails(evidence)
     if 2 * min(support, against) > ERROR:
         return "imprecise"
     return "supports" if support < against else "contradicts"

@@ -47,7 +47,7 @@ REPLACED = ".replaced"
 class Outcome:
     """The result of a build for one notebook.
 
-    ``state``: built; or the old report kept, with the error; or judged, if only verdicts on its
+    ``state``: built; or the old report kept, with the error; or judged, if only answers to its
     claims changed, since all claims of a paper are judged together.
     """
 
@@ -275,7 +275,7 @@ def summaries() -> Iterator[tuple[str, str]]:
     read = manifests()
     judged = verdicts.table_of(read)
     table = ledger.table_of(read, judged)
-    tables = {"ledger.csv": table, "claims.csv": judged, "verdicts.csv": verdicts.counts(judged)}
+    tables = {"ledger.csv": table, "claims.csv": judged, "answers.csv": verdicts.counts(judged)}
     made = {}
     for name, rows in tables.items():
         stream = io.StringIO()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 CSV_DIGITS = "%.12g"
 
 
@@ -20,6 +24,16 @@ def number(value: float, decimals: int) -> str:
     if not text.strip("-0."):
         text = text.lstrip("-")  # no negative zero
     return text.replace("-", "−")
+
+
+def decimals_of(row: Mapping[str, Any]) -> int:
+    """Return the decimals that show two digits of an interval, or 4 without an interval."""
+    low, high, estimate = row["low"], row["high"], abs(row["estimate"])
+    has_interval = low is not None and not math.isnan(low)
+    width = high - low if has_interval else estimate % 1 and estimate / 100
+    if width == 0 or math.isinf(width):
+        return 0 if estimate % 1 == 0 else 3
+    return min(max(1 - math.floor(math.log10(width)), 0), 8)
 
 
 def interval(value: float, low: float, high: float, decimals: int) -> str:

@@ -10,11 +10,11 @@ import pandas as pd
 
 from equipoise_compendium.printed import artefacts
 from equipoise_compendium.rendering import markdown_cell, markdown_table
-from equipoise_compendium.terms import BASES, KINDS, STATUSES, VERDICTS
+from equipoise_compendium.terms import ELSEWHERE, IN_PAPER, STATUSES
 from equipoise_compendium.verdicts import as_claims, counts
 
-VERDICT_COLUMNS = {verdict: verdict.replace(" ", "_") for verdict in VERDICTS}
-"""Columns that count findings by verdict."""
+ANSWER_COLUMNS = {answer: answer.replace(" ", "_") for answer in [*IN_PAPER, *ELSEWHERE]}
+"""Columns that count findings by answer, in the paper and elsewhere."""
 _NOT_REGENERATED: dict[str, Any] = {
     "status": "not reproduced",
     "data": "",
@@ -28,14 +28,14 @@ _NOT_REGENERATED: dict[str, Any] = {
 def _entry(
     notebook: str, record: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return the row of an artefact, with the verdicts on its claims."""
+    """Return the row of an artefact, with the answers to its findings."""
     findings = [claim for claim in claims if claim["kind"] == "finding"]
-    by_verdict = Counter(claim["verdict"] for claim in findings)
+    number = Counter(claim[column] for claim in findings for column in ("in_paper", "elsewhere"))
     remarks = [record["note"]]
     for reason, count in Counter(each["reason"] for each in record["differences"]).items():
         remarks.append(f"{count} cell{'s' if count > 1 else ''}: {reason}")
     for claim in findings:
-        if claim["verdict"] == "contradicted":
+        if claim["in_paper"] == "contradicted":
             remarks.append(f"contradicted: {claim['statement']}")
     return {
         "status": record["status"],
@@ -45,7 +45,7 @@ def _entry(
         "differing": str(len(record["differences"])) if record["cells"] else "",
         "largest_difference": "" if record["largest"] is None else f"{record['largest']:.2g}",
         "findings": str(len(findings) or ""),
-        **{column: str(by_verdict[name] or "") for name, column in VERDICT_COLUMNS.items()},
+        **{column: str(number[answer] or "") for answer, column in ANSWER_COLUMNS.items()},
         "remarks": "; ".join(filter(None, remarks)),
         "files": " ".join(f"{notebook}/{file}" for file in record["files"]),
     }
@@ -74,10 +74,13 @@ def table_of(manifests: Sequence[Mapping[str, Any]], judged: pd.DataFrame) -> pd
     return pd.DataFrame(rows, columns=columns, dtype="str")
 
 
-def verdicts(row: Mapping[str, str]) -> str:
-    """Write the verdicts on the findings of an artefact, with their counts."""
-    parts = [f"{row[column]} {name}" for name, column in VERDICT_COLUMNS.items() if row[column]]
-    return ", ".join(parts)
+def answers(row: Mapping[str, str]) -> str:
+    """Write the answers to the findings of an artefact, with their counts."""
+    texts = []
+    for names in (IN_PAPER, ELSEWHERE):
+        counted = [(row[ANSWER_COLUMNS[name]], name) for name in names]
+        texts.append(", ".join(f"{number} {name}" for number, name in counted if number))
+    return "; elsewhere: ".join(texts) if texts[0] else ""
 
 
 def statuses(table: pd.DataFrame) -> list[tuple[str, int, str]]:
@@ -90,19 +93,11 @@ def statuses(table: pd.DataFrame) -> list[tuple[str, int, str]]:
     ]
 
 
-def tally(counted: pd.DataFrame) -> list[tuple[str, ...]]:
-    """Count claims by kind and basis, with one number per verdict and no empty rows.
-
-    A positive control has no verdict: it passes or fails on each collection.
-    """
-    total = counted[counted["paper"] == "all"].set_index(["kind", "basis", "verdict"])["claims"]
-    rows = []
-    for kind in [kind for kind in KINDS if kind != "positive control"]:
-        for basis in [*BASES, "none"]:
-            numbers = [int(total[kind, basis, verdict]) for verdict in VERDICTS]
-            if sum(numbers):
-                rows.append((kind, basis, *map(str, numbers)))
-    return rows
+def tally(counted: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Return each question, answer and number of claims over all papers, as text."""
+    total = counted[counted["paper"] == "all"]
+    rows = total[["question", "answer", "claims"]].itertuples(index=False)
+    return [(question, answer, str(number)) for question, answer, number in rows]
 
 
 def markdown(table: pd.DataFrame, judged: pd.DataFrame) -> str:
@@ -111,8 +106,8 @@ def markdown(table: pd.DataFrame, judged: pd.DataFrame) -> str:
     lines.append(f"The papers have {len(table)} tables and figures.\n\n")
     lines.append(markdown_table(["Status", "Tables and figures", "Meaning"], statuses(table)))
     if len(judged):
-        lines.append("\nClaims by kind, basis of the verdict, and verdict:\n\n")
-        lines.append(markdown_table(["Kind", "Basis", *VERDICTS], tally(counts(judged))))
+        lines.append("\nFindings by both answers, and consistency checks by result:\n\n")
+        lines.append(markdown_table(["Question", "Answer", "Number"], tally(counts(judged))))
     lines.append("\n[claims.csv](claims.csv) gives each claim with its evidence.\n")
     for paper, rows in table.groupby("paper", sort=False):
         lines.append(f"\n## {paper}\n\n")
@@ -131,5 +126,5 @@ def _markdown_line(row: Mapping[str, str]) -> str:
     remarks = row["remarks"]
     if row["data"]:
         remarks += f" (data: {row['data']})"
-    cells = [row["title"], row["status"], row["cells"], row["differing"], verdicts(row), remarks]
+    cells = [row["title"], row["status"], row["cells"], row["differing"], answers(row), remarks]
     return f"| {label} | {' | '.join(map(markdown_cell, cells))} |\n"

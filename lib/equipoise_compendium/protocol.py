@@ -21,21 +21,12 @@ from scipy.special import ndtr, ndtri
 from equipoise_compendium import project
 from equipoise_compendium.formatting import interval, rounded
 from equipoise_compendium.printed import read_columns
-from equipoise_compendium.terms import (
-    ABOUT,
-    BASES,
-    KINDS,
-    NAMED_SYSTEMS,
-    QUANTIFIERS,
-    REPLICATED,
-    SOURCES,
-)
+from equipoise_compendium.terms import BASES, KINDS, QUANTIFIERS, RECOMPUTED, REPLICATED, SOURCES
 
 STATED = [
     "claim",
     "artefact",
     "kind",
-    "about",
     "statement",
     "quote",
     "place",
@@ -47,20 +38,29 @@ STATED = [
     "null",
     "collections",
     "control",
-    "reason",
+    "in_paper_reason",
+    "elsewhere_reason",
 ]
 """Columns of a protocol.
 
-``criterion`` gives the values that support the claim, and ``bound_source`` the source of its bound.
+``criterion`` gives the values that meet the claim, and ``bound_source`` the source of its bound.
 ``null`` names the null distribution of a statistic that is above zero without any effect: a
-maximum, an absolute value or a best choice. ``control`` is the claim that a collection must support
-before it votes. ``reason`` states why a claim cannot be tested.
+maximum, an absolute value or a best choice. ``control`` is the claim that a collection must meet
+before it votes. ``in_paper_reason`` states why the paper's numbers cannot answer for a finding, and
+``elsewhere_reason`` why no other data can.
 """
-COLLECTION = ["collection", "basis", "data", "reason", "counted"]
+COLLECTION = ["collection", "basis", "data", "reason", "counted", "errors"]
 """Columns of ``collections.csv``.
 
 ``reason`` states why other data may judge a claim. ``counted`` is the unit of ``n``; where a claim
-has another unit, it follows: ``topics; names-listed: conversations``.
+has another unit, it follows: ``topics; names-listed: conversations``. ``errors`` is ``bounded``
+where marks of significance only bound the error of a published number.
+"""
+CHANGE = ["paper", "claim", "date", "old", "new", "why", "seen"]
+"""Columns of ``changes.csv``: the changes of claims, in the order of their dates.
+
+``claim`` may name several, or ``all``. ``old`` has the old choice and what it gave. ``seen`` is
+what was known of the evidence before the criterion was written: ``yes``, ``partly`` or ``no``.
 """
 
 
@@ -110,7 +110,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Criterion:
-    """The values that support a claim: ``low`` to ``high``, without both bounds if ``open``."""
+    """The values that meet a claim: ``low`` to ``high``, without both bounds if ``open``."""
 
     low: float
     high: float
@@ -201,32 +201,40 @@ def _check(claim: str, row: Any, bases: Mapping[str, str], controls: Collection[
     ``bases``: the basis of each collection.
     """
     _one_of(f"{claim}: kind", row.kind, KINDS)
-    _one_of(f"{claim}: quantifier", row.quantifier, QUANTIFIERS)
-    if row.kind == "finding":
-        _one_of(f"{claim}: about", row.about, ABOUT)
-        if not (row.quote and row.place):
-            raise ValueError(f"{claim}: a finding must have a quotation and its place")
+    if row.kind == "finding" and not (row.quote and row.place):
+        raise ValueError(f"{claim}: a finding must have a quotation and its place")
     names = names_in(row.collections)
-    if bool(row.reason) == bool(names):
-        raise ValueError(f"{claim}: must have collections, or a reason why it cannot be tested")
-    if row.reason:
-        return
-    if not (row.measure and row.unit):
-        raise ValueError(f"{claim}: measure and unit are missing")
-    Criterion.parse(str(row.criterion))
-    _one_of(f"{claim}: bound_source", row.bound_source, SOURCES)
-    if row.kind == "finding" and row.bound_source == "own":
-        raise ValueError(f"{claim}: the bound_source of a finding must be text or rounding")
     for name in names:
         _one_of(f"{claim}: collection", name, bases)
-    is_replicated = any(bases[name] == REPLICATED for name in names)
-    if is_replicated and row.about == NAMED_SYSTEMS:
-        raise ValueError(f"{claim}: is about {NAMED_SYSTEMS}, so other data cannot judge it")
-    if is_replicated and row.kind != "positive control":
-        if not names_in(row.control):
-            raise ValueError(f"{claim}: a claim judged on other data must have a control")
+    _check_data(claim, row, [bases[name] for name in names])
+    if row.kind == "additional analysis":
+        if row.criterion or row.quantifier or row.bound_source:
+            raise ValueError(f"{claim}: an additional analysis has no criterion and no quantifier")
+    elif names:
+        _one_of(f"{claim}: quantifier", row.quantifier, QUANTIFIERS)
+        Criterion.parse(str(row.criterion))
+        _one_of(f"{claim}: bound_source", row.bound_source, SOURCES)
+    if row.bound_source == "own" and row.kind != "positive control":
+        raise ValueError(f"{claim}: the bound_source must be text or rounding")
     for name in names_in(row.control):
         _one_of(f"{claim}: control", name, controls)
+
+
+def _check_data(claim: str, row: Any, bases: Collection[str]) -> None:
+    """Reject a claim without data and without a reason; ``bases``: of its collections."""
+    if row.kind == "finding":
+        for place, has_data, reason in (
+            ("in the paper", RECOMPUTED in bases, row.in_paper_reason),
+            ("elsewhere", not {RECOMPUTED} >= set(bases), row.elsewhere_reason),
+        ):
+            if has_data == bool(reason):
+                raise ValueError(f"{claim}: must have data {place}, or a reason for none")
+    elif not bases or row.in_paper_reason or row.elsewhere_reason:
+        raise ValueError(f"{claim}: must have collections, and no reason for none")
+    if bases and not (row.measure and row.unit):
+        raise ValueError(f"{claim}: measure and unit are missing")
+    if REPLICATED in bases and row.kind != "positive control" and not names_in(row.control):
+        raise ValueError(f"{claim}: a claim judged on other data must have a control")
 
 
 def collections(paper: str) -> pd.DataFrame:
@@ -244,6 +252,19 @@ def _collections(paper: str, path: Path, _digest: str) -> pd.DataFrame:
         if row.basis == REPLICATED and not row.reason:
             raise ValueError(f"{collection}: reason must state why it may judge a claim")
     return table.set_index("collection")
+
+
+def seen(paper: str) -> dict[str, str]:
+    """Return what was known of the evidence on each claim before its criterion was written."""
+    claims = stated(paper).index
+    known, path = dict.fromkeys(claims, "no"), project.data_path("published", "changes.csv")
+    if not path.is_file():
+        return known
+    changes = read_columns(path, CHANGE)
+    for change in changes[changes["paper"] == paper].itertuples():
+        names = claims if change.claim == "all" else claims.intersection(names_in(change.claim))
+        known |= dict.fromkeys(names, change.seen)
+    return known
 
 
 def names_in(cell: object) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import html
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.errors import plain
-from equipoise_compendium.formatting import number
+from equipoise_compendium.formatting import decimals_of, number
 from equipoise_compendium.printed import (
     PRINTED_FRACTION,
     Comparison,
@@ -88,10 +87,10 @@ def environment(*folders: Path, in_notebook: bool) -> jinja2.Environment:
     made.globals |= {
         "in_notebook": in_notebook,
         "claim_anchor": claim_anchor,
+        "claim_answers": claim_answers,
         "claim_details": claim_details,
-        "claim_label": claim_label,
         "claim_table": claim_table,
-        "verdict_grounds": _VERDICT_GROUNDS,
+        "answer_grounds": _ANSWER_GROUNDS,
     }
     return made
 
@@ -380,33 +379,30 @@ def show_words(name: str, caption: str, said: Iterable[tuple[str, str]]) -> Show
 
 # --- claims, answer, summary ----------------------------------------------------------------------
 
-# A notebook has no style sheet, so a verdict brings its colours; the site sets its own.
-_VERDICT_GROUNDS = {
-    "supported": "#bfe3d0",
+# A notebook has no style sheet, so an answer brings its colours; the site sets its own.
+_ANSWER_GROUNDS = {
+    "carried": "#bfe3d0",
+    "holds": "#bfe3d0",
+    "agrees": "#bfe3d0",
     "contradicted": "#f6cfc4",
+    "does not hold": "#f6cfc4",
+    "differs": "#f6cfc4",
+    "not carried": "#fbe8b5",
     "inconclusive": "#fbe8b5",
-    "not testable": "#e6e6e6",
-    "evidence": "#e6e6e6",
-    "positive control": "#e6e6e6",
 }
 CLAIM_COLUMNS = [
     "Data",
     "Basis",
     "Parts that meet it",
-    "Decisive part",
+    "Part",
     "Estimate",
     "95% CI",
     "n",
     "Published",
-    "p (Holm)",
+    "p",
     "Result",
 ]
-"""Header of the evidence on a claim, once all reports are built; before, p is not corrected."""
-_CONTROL_RESULTS = {
-    "supports": "passed",
-    "imprecise": "failed (imprecise)",
-    "contradicts": "failed",
-}
+"""Header of the evidence on a claim."""
 
 
 def _quoted(claim: Mapping[str, Any]) -> str:
@@ -414,15 +410,6 @@ def _quoted(claim: Mapping[str, Any]) -> str:
     if claim["quote"]:
         return f"“{claim['quote']}” ({claim['place']})"
     return _as_sentences(str(claim["place"]))
-
-
-def _decimals_of(row: Mapping[str, Any]) -> int:
-    """Return the decimals that show two digits of an interval, or 4 without an interval."""
-    low, high, estimate = row["low"], row["high"], abs(row["estimate"])
-    width = estimate / 100 if low is None else high - low
-    if width == 0 or math.isinf(width):
-        return 0 if estimate % 1 == 0 else 3
-    return min(max(1 - math.floor(math.log10(width)), 0), 8)
 
 
 def _p_value(row: Mapping[str, Any]) -> str:
@@ -439,26 +426,23 @@ def claim_cells(row: Mapping[str, Any]) -> list[str]:
     """Write the evidence on a claim from one collection, in the columns `CLAIM_COLUMNS`."""
     first = [str(row["collection"]), str(row["basis"])]
     if row["estimate"] is None:
-        return [*first, "", str(row["part"]), "", "", "", "", "", f"not testable: {row['reason']}"]
-    decimals = _decimals_of(row)
+        return [*first, "", str(row["part"]), "", "", "", "", "", f"not computed: {row['reason']}"]
+    decimals = decimals_of(row)
     interval, published = "", ""
     if row["low"] is not None:
         interval = f"[{number(row['low'], decimals)}, {number(row['high'], decimals)}]"
     if row["published"] is not None:
         published = number(row["published"], decimals)
-    result = row.get("result") or ""
-    if row["kind"] == "positive control":
-        result = _CONTROL_RESULTS.get(result, result)
     return [
         *first,
-        f"{row['met']:.0f} of {row['parts']:.0f}",
+        f"{row['met']:.0f} of {row['parts']:.0f}" if row.get("parts") else "",
         str(row["part"]),
         number(row["estimate"], decimals),
         interval,
         "" if row["n"] is None else f"{row['n']:,.0f} {row['counted']}".strip(),
         published,
         _p_value(row),
-        result,
+        str(row.get("result") or ""),
     ]
 
 
@@ -468,17 +452,26 @@ def claim_table(
     """Return header and lines of the evidence on a claim, without columns that are empty."""
     lines = [claim_cells(row) for row in rows]
     used = [at for at in range(len(CLAIM_COLUMNS)) if any(line[at] for line in lines)]
-    header = [CLAIM_COLUMNS[at] for at in used]
-    if not any("p_holm" in row for row in rows):
-        header = [name.removesuffix(" (Holm)") for name in header]
-    return header, [[line[at] for at in used] for line in lines]
+    return [CLAIM_COLUMNS[at] for at in used], [[line[at] for at in used] for line in lines]
 
 
-def claim_label(claim: Mapping[str, Any]) -> str:
-    """Return the verdict on a claim; a control has none, because each collection counts alone."""
-    if claim["kind"] == "positive control":
-        return "positive control"
-    return claim.get("verdict") or "evidence"
+def claim_answers(claim: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return what a claim answers: the question, the answer, and the numbers or the reason.
+
+    A finding has two answers, a consistency check one, an additional analysis and a control none.
+    A notebook has no answers before all reports are built, because Holm's correction needs all.
+    """
+    if claim["kind"] == "finding":
+        questions = {"in the paper": "in_paper", "elsewhere": "elsewhere"}
+    elif claim["kind"] == "consistency check":
+        questions = {"check": "in_paper"}
+    else:
+        questions = {}
+    answers = []
+    for question, column in questions.items():
+        if claim.get(column):
+            answers.append((question, claim[column], claim[f"{column}_reason"]))
+    return answers
 
 
 def claim_anchor(claim: Mapping[str, Any]) -> str:
@@ -489,7 +482,9 @@ def claim_anchor(claim: Mapping[str, Any]) -> str:
 def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the protocol of a claim as terms and their values."""
     unit = "" if claim["unit"] == "1" else f" ({claim['unit']})"
-    quantifier = f"{claim['quantifier']} ({QUANTIFIERS[claim['quantifier']]})"
+    quantifier = claim["quantifier"]
+    if quantifier:
+        quantifier += f" ({QUANTIFIERS[quantifier]})"
     criterion = claim["criterion"].replace("-", "−")
     if criterion:
         criterion += f" ({SOURCES[claim['bound_source']]})"
@@ -506,8 +501,7 @@ def claim_details(claim: Mapping[str, Any]) -> list[tuple[str, str]]:
     judged = [row for row in rows if row["estimate"] is not None]
     reasons = {row["reason"]: None for row in judged if row["reason"]}
     details.append(("No interval", ", ".join(reasons).replace(": ", ", ")))
-    if claim["kind"] != "positive control":
-        details.append(("Why inconclusive", claim.get("verdict_reason") or ""))
+    details.append(("Seen before the criterion", claim["seen"]))
     needed = [f"{row['n_needed']:,.0f}" for row in rows if row.get("n_needed")]
     details.append(("Required sample size (80% power)", ", ".join(needed)))
     return [(term, text) for term, text in details if text]
@@ -520,46 +514,22 @@ def _as_sentences(text: str, unit: str = "") -> str:
 
 
 def show_claim(claim: Mapping[str, Any]) -> Shown:
-    """Display a claim: verdict, statement, evidence per collection, and its folded protocol.
+    """Display a claim: answers, statement, evidence per collection, and its folded protocol.
 
-    ``evidence`` are its rows. A claim has no verdict until all reports of the paper are built,
-    because Holm's correction needs all of them.
+    ``evidence`` are its rows.
     """
     statement = str(claim["statement"])
     header, lines = claim_table(claim["evidence"])
-    label = f"{claim_label(claim).capitalize()} ({claim['kind']})"
+    label = str(claim["kind"]).capitalize()
     markdown = f"**{label}:** {markdown_cell(statement)}\n\n{markdown_table(header, lines)}"
+    for question, answer, reason in claim_answers(claim):
+        markdown += f"\n- {question.capitalize()}: **{answer}**, {markdown_cell(reason)}"
     for term, text in claim_details(claim):
         markdown += f"\n- {term}: {markdown_cell(text)}"
     words = [f"{label}: {statement}"]
     words += [", ".join(filter(None, line)) for line in lines]
     name = f"{claim['paper']}/{claim['claim']}"
     return Shown.text("\n".join(words), markdown, "claim", {"claim": claim}, name)
-
-
-def untestable(claims: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return claims that cannot be tested here, with their quotations, by reason."""
-    by_reason: dict[str, list[tuple[str, str]]] = {}
-    for claim in claims:
-        by_reason.setdefault(claim["reason"], []).append((claim["statement"], _quoted(claim)))
-    reasons = []
-    for reason, quoted in by_reason.items():
-        count = "One claim" if len(quoted) == 1 else f"{len(quoted)} claims"
-        reasons.append((f"{count}: {reason.rstrip('.')}.", quoted))
-    return {"reasons": reasons}
-
-
-def show_untestable(paper: str, claims: Mapping[str, Mapping[str, Any]]) -> Shown:
-    """Display claims of a paper that cannot be tested here, by name, with folded statements."""
-    values = untestable(claims.values())
-    markdown, texts = "", []
-    for title, quoted in values["reasons"]:
-        markdown += f"\n\n**Not testable.** {markdown_cell(title)}\n"
-        texts.append(f"Not testable. {title}")
-        for statement, quote in quoted:
-            markdown += f"\n- {markdown_cell(statement)} {markdown_cell(quote)}"
-    names = [f"{paper}/{name}" for name in claims]
-    return Shown.text("\n".join(texts), markdown.strip(), "untestable", values, names)
 
 
 def show_answer(sentences: Sequence[str]) -> Shown:

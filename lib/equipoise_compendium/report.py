@@ -41,11 +41,10 @@ from equipoise_compendium.rendering import (
     show_figure,
     show_summary,
     show_table,
-    show_untestable,
     show_variant,
     show_words,
 )
-from equipoise_compendium.terms import REPLICATED
+from equipoise_compendium.terms import RECOMPUTED, REPLICATED
 from equipoise_compendium.verdicts import result_of, rows_of
 from equipoise_compendium.writing import rounded_table, write_csv
 
@@ -211,7 +210,7 @@ class Report:
 
         ``name`` has the form ``anscombe/same-line``. ``evidence``: by collection of ``claims.csv``,
         one number or a mapping by part (system, setting, cell). The build judges all claims of a
-        paper together and writes the verdict. The artefact of a finding must be reported before;
+        paper together and writes the answers. The artefact of a finding must be reported before;
         the artefact of an additional analysis may be in another notebook. A variant judges nothing.
         """
         paper, _, claim = name.partition("/")
@@ -234,23 +233,8 @@ class Report:
             self._claims_beyond.setdefault(artefact, []).append(record)
         rows = rows_of(paper, record)
         for row in rows:
-            row["result"] = result_of(row.get("tends"), row.get("p_value"))
+            row["result"] = result_of(row) if row["basis"] == RECOMPUTED else ""
         return show_claim({**rows[0], "evidence": rows})
-
-    def untestable(self, artefact: str) -> Shown:
-        """Record the claims of an artefact that have a ``reason`` in ``claims.csv``.
-
-        ``artefact`` has the form ``anscombe/table-1`` and must be reported before. The notebook
-        displays one box with the claims by their reason.
-        """
-        paper, _, artefact_name = artefact.partition("/")
-        claims = stated(paper)
-        rows = claims[(claims["artefact"] == artefact_name) & (claims["reason"] != "")]
-        if rows.empty:
-            raise ValueError(f"{artefact}: a claim with a reason is missing in claims.csv")
-        for name in rows.index:
-            self.claim(f"{paper}/{name}", {})
-        return show_untestable(paper, rows.to_dict("index"))
 
     def expect(self, condition: object, text: str, *, everywhere: bool = False) -> bool:
         """State what prose relies on, such as "run A is ahead"; return whether it holds.

@@ -11,19 +11,28 @@ STATUSES = {
     "replicated on other data": "computed on other, named data or systems",
     "not reproduced": "not computed, with the reason",
 }
-VERDICTS = {
-    "supported": "at least one collection supports the claim after Holm's correction, none "
-    "contradicts it",
-    "contradicted": "at least one collection contradicts the claim after Holm's correction, none "
-    "supports it",
-    "inconclusive": "the evidence is imprecise (p is 5% or more after Holm's correction; intervals "
-    "are not corrected), collections disagree, or their control failed",
-    "not testable": "no available data can judge the claim",
+IN_PAPER = {
+    "carried": "the paper's own numbers, marks or counts show the sentence",
+    "not carried": "they do not show it: an error is too large, or a part of them fails",
+    "contradicted": "they show the opposite",
+    "cannot be recomputed": "the paper publishes no number for it, or a word of it has no bound",
+}
+ELSEWHERE = {
+    "holds": "on other data whose control passed, or in values that others published, after Holm's "
+    "correction, and nowhere the opposite",
+    "does not hold": "the opposite is shown there, and nowhere the sentence",
+    "inconclusive": "p is 5% or more after Holm's correction (intervals are not corrected), "
+    "collections disagree, no interval is published, or the control failed",
+    "not tested": "no data that we have can test it",
+}
+CHECKS = {
+    "agrees": "the numbers agree at the published precision",
+    "differs": "the numbers differ by more",
 }
 KINDS = {
     "finding": "a sentence of the paper",
     "consistency check": "published numbers compared with other published numbers or with the text",
-    "additional analysis": "our own question: errata, placebos, open points of the papers",
+    "additional analysis": "our own question, with an estimate and no verdict",
     "positive control": "a known effect that other data must show before they judge a claim",
 }
 RECOMPUTED = "recomputed"
@@ -34,15 +43,10 @@ BASES = {
     BY_OTHERS: "values that other people published for the same quantity",
     REPLICATED: "on other data or systems in place of the paper's",
 }
-NAMED_SYSTEMS = "these systems"
-ABOUT = {
-    NAMED_SYSTEMS: "the systems, models or people that the paper names; no other data can judge it",
-    "the method": "a measure, a procedure or a kind of system; other data can judge it",
-}
 SOURCES = {
     "text": "bound from the text",
     "rounding": "half a unit of the last published digit",
-    "own": "our own bound",
+    "own": "our own bound, of a positive control",
 }
 QUANTIFIERS = {
     "each": "every part must meet the criterion",
@@ -62,10 +66,11 @@ STATISTICS = {
 }
 TERMS = {
     "Status of a table or figure": STATUSES,
-    "Verdict on a claim": VERDICTS,
+    "Answer to a finding, in the paper": IN_PAPER,
+    "Answer to a finding, elsewhere": ELSEWHERE,
+    "Result of a consistency check": CHECKS,
     "Kind of claim": KINDS,
-    "Basis of a verdict": BASES,
-    "Subject of a finding": ABOUT,
+    "Basis of evidence": BASES,
     "Source of a bound": SOURCES,
     "Quantifier of a claim": QUANTIFIERS,
     "Statistics": STATISTICS,

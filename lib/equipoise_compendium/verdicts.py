@@ -1,37 +1,40 @@
-"""Verdicts: claims judged from the evidence of all reports, by one rule.
+"""Answers to findings, from the evidence of all reports, by one rule.
 
-A test for each collection, Holm's correction over the claims of a paper, controls, and one vote per
-collection.
+In the paper: its own numbers. Elsewhere: a test for each collection, Holm's correction over the
+findings of a paper or chapter, controls, and one vote per collection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
 from equipoise.statistics import corrected, units_to_decide
 from equipoise_compendium import project
-from equipoise_compendium.formatting import rounded
+from equipoise_compendium.formatting import decimals_of, interval, number, rounded
 from equipoise_compendium.protocol import (
     STATED,
     Criterion,
     Evidence,
     collections,
     names_in,
+    seen,
     stated,
     unit_of,
 )
-from equipoise_compendium.terms import BASES, KINDS, REPLICATED, VERDICTS
+from equipoise_compendium.terms import CHECKS, ELSEWHERE, IN_PAPER, RECOMPUTED, REPLICATED
 
 COLUMNS = [
     "paper",
-    *STATED[:-3],
+    *STATED[:-4],
     "control",
-    "verdict",
-    "verdict_reason",
+    "in_paper",
+    "in_paper_reason",
+    "elsewhere",
+    "elsewhere_reason",
+    "seen",
     "collection",
     "basis",
     "part",
@@ -53,54 +56,64 @@ COLUMNS = [
 ]
 """Columns of ``reports/claims.csv``: one row per claim and collection.
 
-``parts`` are the parts with evidence, of which ``met`` have an estimate that meets the criterion.
-A p-value below 1e-12 is 0.
+``in_paper`` and ``elsewhere`` are the answers to a finding; a consistency check has its result in
+``in_paper``. ``seen`` is what was known of the evidence before the criterion was written. ``parts``
+are the parts with evidence, of which ``met`` have an estimate that meets the criterion. An
+additional analysis has one row per part. A p-value below 1e-12 is 0.
 """
 ERROR = 0.05
-"""Error rate of a family: all findings (or checks, or analyses) of one paper and basis."""
+"""Error rate of a test, and of the family of all findings of one paper or chapter elsewhere."""
 _COUNTS = ["parts", "met", "n", "n_needed"]
 _NUMBERS = [*_COUNTS, "estimate", "low", "high", "level", "published", "p_value", "p_holm"]
+_JUDGED = ["meets", "errors", "failed"]  # columns that are not written
+QUESTIONS = {"in the paper": IN_PAPER, "elsewhere": ELSEWHERE, "check": CHECKS}
+"""What is answered about a claim, and the answers."""
 
 
 def rows_of(paper: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a claim as rows, one per collection, with p-values before Holm's correction.
+    """Return a claim as rows, with p-values before Holm's correction.
 
-    A row has the decisive part. If ``u`` parts must meet the criterion, this is the ``u``-th part
-    in the order of their support.
+    A row has the decisive part of a collection. If ``u`` parts must meet the criterion, this is the
+    ``u``-th part in the order of their support. An additional analysis has a row per part.
     """
     claim = stated(paper).loc[record["name"]].to_dict()
-    common = {"paper": paper, "claim": record["name"], **claim}
+    common = {"paper": paper, "claim": record["name"], "seen": seen(paper)[record["name"]], **claim}
     if not record["evidence"]:
-        empty = asdict(Evidence(reason=claim["reason"]))
-        return [{**common, "collection": "", "basis": "", "part": "", "parts": 0, **empty}]
-    criterion, known = Criterion.parse(claim["criterion"]), collections(paper)
+        return [{**common, "collection": "", "basis": "", "part": ""}]
+    known = collections(paper)
     rows = []
     for collection, entries in record["evidence"].items():
-        parts = [dict(entry) for entry in entries]
         row = {**common, "collection": collection, "basis": known.loc[collection, "basis"]}
         row |= {
-            "parts": len(parts),
             "counted": unit_of(known.loc[collection, "counted"], row["claim"]),
+            "errors": known.loc[collection, "errors"],
         }
-        if any(part["estimate"] is None for part in parts):
-            missing = next(part for part in parts if part["estimate"] is None)
-            rows.append({**row, **missing})
-            continue
-        for part in parts:
-            numbers = {key: value for key, value in part.items() if key != "part"}
-            part["support"], part["against"] = criterion.tails(Evidence(**numbers))
-        row["met"] = sum(part["estimate"] in criterion for part in parts)
-        needed = {"exists": 1, "most": len(parts) // 2 + 1}.get(claim["quantifier"], len(parts))
-        for_it, against_it = partial_conjunction(
-            [part["support"] for part in parts], [part["against"] for part in parts], needed
-        )
-        parts.sort(key=lambda part: (part["support"], -criterion.margin(part["estimate"])))
-        row |= parts[needed - 1]
-        row["tends"] = "supports" if for_it <= against_it else "contradicts"
-        if any(part["low"] != part["high"] for part in parts):
-            row["p_value"] = rounded(min(1.0, 2 * min(for_it, against_it)))
-        rows.append(row)
+        if claim["kind"] == "additional analysis":
+            rows += [{**row, **part} for part in entries]
+        else:
+            rows.append({**row, **_decisive(claim, entries)})
     return rows
+
+
+def _decisive(claim: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the decisive part on one collection, with the p-value of all parts."""
+    criterion, parts = Criterion.parse(claim["criterion"]), [dict(entry) for entry in entries]
+    for part in parts:
+        if part["estimate"] is None:
+            return {**part, "parts": len(parts)}
+        numbers = {key: value for key, value in part.items() if key != "part"}
+        part["support"], part["against"] = criterion.tails(Evidence(**numbers))
+    needed = {"exists": 1, "most": len(parts) // 2 + 1}.get(claim["quantifier"], len(parts))
+    for_it, against_it = partial_conjunction(
+        [part["support"] for part in parts], [part["against"] for part in parts], needed
+    )
+    parts.sort(key=lambda part: (part["support"], -criterion.margin(part["estimate"])))
+    row = {**parts[needed - 1], "parts": len(parts)}
+    row["met"] = sum(part["estimate"] in criterion for part in parts)
+    row["meets"] = for_it <= against_it
+    if any(part["low"] != part["high"] for part in parts):
+        row["p_value"] = rounded(min(1.0, 2 * min(for_it, against_it)))
+    return row
 
 
 def partial_conjunction(
@@ -118,35 +131,41 @@ def partial_conjunction(
 
 
 def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Judge all claims by Holm's correction, controls and votes; columns `COLUMNS`."""
-    table = pd.DataFrame([dict(row) for row in rows], columns=[*COLUMNS, "tends"]).astype(object)
-    is_control = table["kind"] == "positive control"
+    """Answer all findings by Holm's correction, controls and votes; columns `COLUMNS`."""
+    table = pd.DataFrame([dict(row) for row in rows], columns=[*COLUMNS, *_JUDGED]).astype(object)
+    table["chapter"] = table["artefact"].str.extract(r"-(\d+)\.", expand=False).fillna("")
+    is_elsewhere = (table["kind"] == "finding") & (table["basis"] != RECOMPUTED)
     table["p_holm"] = table["p_value"]
-    tested = table[table["p_value"].notna() & ~is_control]
-    for _, family in tested.groupby(["paper", "basis", "kind"]):
+    for _, family in table[is_elsewhere & table["p_value"].notna()].groupby(["paper", "chapter"]):
         p_holm = corrected(family["p_value"].astype(float), "holm")
         table.loc[family.index, "p_holm"] = [rounded(p_value) for p_value in p_holm]
-    pairs = zip(table["tends"], table["p_holm"], strict=True)
-    table["result"] = [result_of(tends, p_value) for tends, p_value in pairs]
+    table["result"] = [result_of(row) for row in table.to_dict("records")]
 
-    shown = table.loc[is_control & (table["result"] == "supports")]
+    shown = table[(table["kind"] == "positive control") & (table["result"] == "passed")]
     passed = set(zip(shown["paper"], shown["claim"], shown["collection"], strict=True))
-    for index, row in table.iterrows():
-        needed = names_in(row["control"]) if row["basis"] == REPLICATED else []
-        if any((row["paper"], name, row["collection"]) not in passed for name in needed):
-            if row["result"] != "not testable":
-                table.loc[index, "result"] = "control failed"
+    for index, row in table[table["basis"] == REPLICATED].iterrows():
+        failed = [
+            name
+            for name in names_in(row["control"])
+            if (row["paper"], name, row["collection"]) not in passed
+        ]
+        if failed and row["result"] != "not computed":
+            table.loc[index, ["result", "failed"]] = ["control failed", ", ".join(failed)]
 
     for _, of_claim in table.groupby(["paper", "claim"], sort=False):
-        verdict, reason = verdict_of(of_claim["result"].tolist())
-        if verdict == "inconclusive" and of_claim["kind"].iloc[0] == "positive control":
-            reason = "a control counts for each collection separately"
-        table.loc[of_claim.index, "verdict"] = verdict
-        table.loc[of_claim.index, "verdict_reason"] = reason
-        if reason != "imprecise":
-            continue
-        for index, row in of_claim.iterrows():
-            table.loc[index, "n_needed"] = units_needed(row)
+        claim, evidence = of_claim.iloc[0].to_dict(), of_claim.to_dict("records")
+        if claim["kind"] == "finding":
+            of_paper = [row for row in evidence if row["basis"] == RECOMPUTED]
+            others = [row for row in evidence if row["basis"] not in ("", RECOMPUTED)]
+            table.loc[of_claim.index, ["in_paper", "in_paper_reason"]] = in_paper(claim, of_paper)
+            table.loc[of_claim.index, ["elsewhere", "elsewhere_reason"]] = elsewhere(claim, others)
+            for index, row in of_claim.iterrows():
+                if row["result"] == "imprecise" and row["basis"] != RECOMPUTED:
+                    table.loc[index, "n_needed"] = units_needed(row)
+        elif claim["kind"] == "consistency check":
+            results = {row["result"] for row in evidence}
+            table.loc[of_claim.index, "in_paper"] = "agrees" if results == {"agrees"} else "differs"
+            table.loc[of_claim.index, "in_paper_reason"] = "; ".join(map(numbers_of, evidence))
     text = table.columns.difference(_NUMBERS)
     table[text] = table[text].fillna("")
     table = table.astype(dict.fromkeys(_NUMBERS, "float"))
@@ -154,26 +173,96 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return table.sort_values(["paper", "artefact"], kind="stable")[COLUMNS]
 
 
-def result_of(tends: Any, p_value: Any) -> str:
-    """Return the result on one collection; without sampling there is no p-value."""
-    if pd.isna(tends):
-        return "not testable"
-    return str(tends) if pd.isna(p_value) or p_value < ERROR else "imprecise"
+def result_of(row: Mapping[str, Any]) -> str:
+    """Return the result on one collection, before controls; empty for an additional analysis."""
+    if not row["collection"] or row["kind"] == "additional analysis":
+        return ""
+    if pd.isna(row["estimate"]):
+        return "not computed"
+    p_value = row.get("p_holm", row.get("p_value"))
+    has_p, meets = pd.notna(p_value), row["meets"]
+    if row["kind"] == "consistency check":
+        return "agrees" if meets else "differs"
+    if has_p and p_value >= ERROR:
+        return "imprecise"
+    if row["kind"] == "positive control":
+        return "passed" if meets else "failed"
+    if row["basis"] != RECOMPUTED and not has_p:
+        return "no interval"
+    if has_p or meets or 2 * row["met"] < row["parts"]:
+        return "met" if meets else "opposite"
+    return "not met"  # by some of the published numbers, whose errors are not known
 
 
-def verdict_of(results: Sequence[str]) -> tuple[str, str]:
-    """Return the verdict from the results on the collections, and the reason if it has none."""
-    seen = set(results)
-    if seen == {"not testable"}:
-        return "not testable", ""
-    votes = seen & {"supports", "contradicts"}
-    if votes == {"supports"}:
-        return "supported", ""
-    if votes == {"contradicts"}:
-        return "contradicted", ""
+def numbers_of(row: Mapping[str, Any]) -> str:
+    """Write the decisive number of a collection, with its error if that is known."""
+    if pd.isna(row["estimate"]):
+        return str(row["reason"])
+    part, decimals = f"{row['part']}: " if row["part"] else "", decimals_of(row)
+    met = f" ({row['met']:.0f} of {row['parts']:.0f} meet it)" if row["parts"] > 1 else ""
+    if pd.isna(row["low"]):
+        against = (
+            "" if pd.isna(row["published"]) else f" against {number(row['published'], decimals)}"
+        )
+        return f"{part}{number(row['estimate'], decimals)}{against}{met}"
+    return part + interval(row["estimate"], row["low"], row["high"], decimals) + met
+
+
+def in_paper(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """Return the answer of the paper's own numbers, and the number that decides, or the reason."""
+    if not rows:
+        return "cannot be recomputed", claim["in_paper_reason"]
+    results = {row["result"] for row in rows}
+    if results <= {"met", "not computed"}:
+        answer, decisive = "carried", "met"
+    elif "opposite" in results and "met" not in results:
+        answer, decisive = "contradicted", "opposite"
+    else:
+        answer, decisive = "not carried", ""
+    reasons = []
+    for row in rows:
+        if decisive and row["result"] != decisive:
+            continue
+        reason = numbers_of(row)
+        if row["result"] == "imprecise":
+            reason += f", p = {row['p_value']:.2g}"
+            if row["errors"]:
+                reason += ", and only a bound of the error is published"
+        elif pd.isna(row["low"]) and pd.notna(row["estimate"]):
+            reason += f", {row['reason']}"
+        reasons.append(reason)
+    return answer, "; ".join(reasons)
+
+
+def elsewhere(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """Return the answer of other data and of values of others, and where, or the reason."""
+    if not rows:
+        return "not tested", claim["elsewhere_reason"]
+    words = {"met": "holds", "opposite": "does not hold"}
+    votes = [row for row in rows if row["result"] in words]
+    told = [f"on {row['collection']}: {numbers_of(row)}" for row in votes]
+    results = [words[row["result"]] for row in votes]
+    if len(set(results)) > 1:
+        pairs = zip(results, told, strict=True)
+        return "inconclusive", "collections disagree: " + "; ".join(map(" ".join, pairs))
     if votes:
-        return "inconclusive", "collections disagree"
-    return "inconclusive", "imprecise" if "imprecise" in seen else "control failed"
+        return results[0], "; ".join(told)
+    return "inconclusive", "; ".join(f"{row['collection']}: {_why_open(row)}" for row in rows)
+
+
+def _why_open(row: Mapping[str, Any]) -> str:
+    """Return why a collection does not vote, in words that a reader can act on."""
+    if row["result"] == "not computed":
+        return str(row["reason"])
+    if row["result"] == "no interval":
+        return "no interval is known"
+    if row["result"] == "control failed":
+        return f"the control failed ({row['failed']})"
+    needed = units_needed(row)
+    more = ""
+    if needed is not None and needed > row["n"]:
+        more = f", needs {needed - row['n']:,.0f} more {row['counted']}"
+    return f"p = {row['p_holm']:.2g} after Holm's correction{more}"
 
 
 def units_needed(row: Mapping[str, Any]) -> int | None:
@@ -200,8 +289,13 @@ def table_of(manifests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     rows = []
     for manifest in manifests:
         for record in [*manifest["artefacts"], *manifest["beyond"]]:
-            paper = record["artefact"].partition("/")[0]
-            for claim in record["claims"]:
+            paper, _, artefact = record["artefact"].partition("/")
+            claims = list(record["claims"])
+            if record in manifest["artefacts"]:  # findings without data are stated, not reported
+                listed = stated(paper)
+                is_open = (listed["artefact"] == artefact) & (listed["collections"] == "none")
+                claims += [{"name": name, "evidence": {}} for name in listed.index[is_open]]
+            for claim in claims:
                 for row in rows_of(paper, claim):
                     rows.append({**row, "notebook": manifest["notebook"]})
     return judge(rows)
@@ -223,29 +317,28 @@ def as_claims(table: pd.DataFrame) -> list[dict[str, Any]]:
         rows_of_claims.setdefault((row["paper"], row["claim"]), []).append(row)
     claims = []
     for rows in rows_of_claims.values():
-        bases = [basis for basis in BASES if basis in [row["basis"] for row in rows]]
-        claims.append({**rows[0], "basis": bases[0] if bases else "", "evidence": rows})
+        evidence = [row for row in rows if row["collection"]]
+        claims.append({**rows[0], "evidence": evidence})
     return claims
 
 
 def counts(table: pd.DataFrame) -> pd.DataFrame:
-    """Count claims by paper (``all``: over all papers), kind, basis and verdict.
-
-    A claim counts once, for the first of its bases in the order of `BASES`. A claim that no
-    collection judges has no basis.
-    """
+    """Count findings by both answers and checks by result, per paper; ``all``: over all papers."""
     rows = []
     for claim in as_claims(table):
         for paper in (claim["paper"], "all"):
-            rows.append((paper, claim["kind"], claim["basis"], claim["verdict"]))
-    names = ["paper", "kind", "basis", "verdict"]
+            if claim["kind"] == "finding":
+                rows.append((paper, "in the paper", claim["in_paper"]))
+                rows.append((paper, "elsewhere", claim["elsewhere"]))
+            elif claim["kind"] == "consistency check":
+                rows.append((paper, "check", claim["in_paper"]))
+    names = ["paper", "question", "answer"]
     counted = pd.DataFrame(rows, columns=names).value_counts().to_dict()
     listed = []
     for paper in [*table["paper"].unique(), "all"]:
-        for kind in KINDS:
-            for basis in [*BASES, ""]:
-                for verdict in VERDICTS:
-                    number = counted.get((paper, kind, basis, verdict), 0)
-                    if number or paper == "all":
-                        listed.append((paper, kind, basis or "none", verdict, number))
+        for question, answers in QUESTIONS.items():
+            for answer in answers:
+                number_of_claims = counted.get((paper, question, answer), 0)
+                if number_of_claims or paper == "all":
+                    listed.append((paper, question, answer, number_of_claims))
     return pd.DataFrame(listed, columns=[*names, "claims"])

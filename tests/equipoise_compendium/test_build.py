@@ -48,7 +48,7 @@ def test_notebooks_run_for_real(root: Path, request: pytest.FixtureRequest) -> N
         "claims.csv",
         "ledger.csv",
         "ledger.md",
-        "verdicts.csv",
+        "answers.csv",
     }
     # again, and after a failure: the same bytes, without a name of this machine
     request.getfixturevalue("one_process")
@@ -241,31 +241,34 @@ def test_check_names_every_table_and_figure_with_its_result() -> None:
 
 
 @pytest.mark.usefixtures("one_process")
-def test_a_verdict_follows_from_the_evidence(root: Path) -> None:
-    """It is in claims.csv and on the pages; the executed notebook has the evidence alone."""
+def test_answers_follow_from_the_evidence(root: Path) -> None:
+    """They are in claims.csv and on the pages; the executed notebook has the evidence alone."""
     claim = """\
 from equipoise_compendium.protocol import Evidence
 lead = Evidence(1.0, reason="nothing is sampled")
-report.claim("gfrc2/any-stop-model", {"R112 annotations": lead})
+report.claim("gfrc2/earlier-raises", {"R112 annotations": lead, "M002 annotations": lead})
 """
     put(root, TABLE, f"shift = 0\n{PAPER}", claim, "report.finish()")
     outcomes()
     reports = root / "reports"
-    assert pd.read_csv(reports / "claims.csv")["verdict"].tolist() == ["supported"]
+    claims = pd.read_csv(reports / "claims.csv")
+    assert set(claims["in_paper"]) == {"carried"}
+    assert set(claims["elsewhere"]) == {"inconclusive"}  # without an interval
     executed = (reports / "example" / "example.ipynb").read_bytes()
-    assert b"**Evidence (additional analysis):**" in executed
+    assert b"**Finding:**" in executed
     assert build.check() == []
     pages.refresh()
     box = (
-        '<details class="claim {} additional-analysis recomputed" id="claim-gfrc2-any-stop-model">'
+        '<details class="claim finding in-the-paper-{} elsewhere-inconclusive" '
+        'id="claim-gfrc2-earlier-raises">'
     )
     for name in ("claims.html", "example.html"):
-        assert box.format("supported") in (reports / "site" / name).read_text()
+        assert box.format("carried") in (reports / "site" / name).read_text()
     path = reports / "example" / "manifest.json"
     path.write_text(path.read_text().replace('"estimate": 1.0', '"estimate": -1.0'))
     assert "reports/claims.csv is outdated: run equipoise build" in build.check()
     build.write_summaries()
-    assert pd.read_csv(reports / "claims.csv")["verdict"].tolist() == ["contradicted"]
+    assert set(pd.read_csv(reports / "claims.csv")["in_paper"]) == {"contradicted"}
     pages.refresh({"example"})
     for name in ("claims.html", "example.html"):
         assert box.format("contradicted") in (reports / "site" / name).read_text()

@@ -131,7 +131,7 @@ def test_three_findings_are_those_of_the_reports() -> None:
 
 
 def test_the_counts_are_those_of_the_ledger() -> None:
-    """Its two tables of counts, statuses and verdicts, which builds write."""
+    """Its two tables of counts, statuses and answers, which builds write."""
     ledger = pd.read_csv(ROOT / "reports" / "ledger.csv", keep_default_na=False)
     if not set(ledger["notebook"]) <= {"", *shipped()}:
         pytest.skip("a paper of this fork is among the counts of the ledger")
@@ -359,7 +359,7 @@ def check_recompute(clone: Clone) -> None:
     assert differing == 9
     assert ledger.loc[("smith2020", "table-1"), "status"] == "reproduced"
     claims = clone.table("my-compendium/reports/claims.csv").set_index("claim")
-    assert claims.loc["b-is-larger", "verdict"] == "supported"
+    assert claims.loc["b-is-larger", "in_paper"] == "agrees"
     assert "1 passed" in clone.said
 
 

@@ -17,7 +17,7 @@ from equipoise.readers import number
 from equipoise_compendium import ledger, project
 from equipoise_compendium.formatting import interval
 from equipoise_compendium.printed import Difference, Printed, artefacts, compare, printed_table
-from equipoise_compendium.protocol import Evidence, stated
+from equipoise_compendium.protocol import Evidence
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, read_manifest, write_manifest
 from equipoise_compendium.rendering import (
     OTHER_STUDY,
@@ -209,7 +209,7 @@ def test_code_decides_the_status(report: Report) -> None:
     assert [d["reason"] for d in content["artefacts"][1]["differences"]] == ["", ""]
     table = ledger.table_of([content], table_of([content]))
     row = table[table["artefact"].eq("table-2") & table["paper"].eq("permutations")].iloc[0]
-    assert (row["findings"], row["supported"], row["remarks"]) == ("", "", "")
+    assert (row["findings"], row["carried"], row["remarks"]) == ("", "", "")
     assert set(table["status"]) == {*statuses.values(), "not reproduced"}
     with pytest.raises(ValueError, match="reported by both"):
         ledger.table_of([content, content | {"notebook": "another"}], table_of([content]))
@@ -242,28 +242,16 @@ def test_a_claim_of_ours_can_be_judged_beside_the_notebook_of_its_artefact(
     table = table_of([content])
     claim = table.iloc[0]
     assert (claim["claim"], claim["artefact"]) == ("any-stop-model", "table-3")
-    assert (claim["notebook"], claim["verdict"]) == ("example", "supported")
+    assert (claim["notebook"], claim["estimate"]) == ("example", 0.1)
 
 
-def test_claims_with_a_reason_are_not_testable_and_share_a_box(
-    report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    claims = stated("gfrc")
-    of_table = list(claims.index[claims["artefact"] == "table-2"])
-    claims.loc[of_table[:2], "reason"] = "no <b>corpus</b> is available"
-    claims.loc[of_table[2], "reason"] = "people judged it"
-    claims.loc[of_table, "collections"] = "none"
-    for module in ("report", "protocol", "verdicts"):
-        monkeypatch.setattr(f"equipoise_compendium.{module}.stated", lambda _: claims)
-    report.table("gfrc/table-2", printed_table("gfrc/table-2"), basis=REPLICATED, data="a toy")
-    page = report.untestable("gfrc/table-2").formats["text/html"]
-    assert "2 claims: no &lt;b&gt;corpus&lt;/b&gt; is available." in page
-    assert "One claim: people judged it." in page
-    table = table_of([manifest(report)])
-    assert sorted(table["claim"]) == sorted(of_table[:3])
-    assert set(table["verdict"]) == {"not testable"}
-    with pytest.raises(ValueError, match="a claim with a reason is missing"):
-        report.untestable("gfrc/table-1")
+def test_findings_without_data_need_no_cell(report: Report) -> None:
+    """They are stated, with both reasons, and judged with the artefact that they are about."""
+    report.table("gfrc2/table-5", ours("gfrc2/table-5", ["run"]), keys=["run"])
+    (claim,) = table_of([manifest(report)]).to_dict("records")
+    assert claim["claim"] == "one-scale"
+    assert (claim["in_paper"], claim["elsewhere"]) == ("cannot be recomputed", "not tested")
+    assert "gives no bound" in claim["in_paper_reason"]
 
 
 def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:

@@ -311,7 +311,10 @@ NULLS: dict[str, Callable[[], Evidence]] = {
 def test_a_claim_is_not_supported_by_chance(name: str) -> None:
     evidence = NULLS[name]()
     assert evidence.low is not None
-    assert result_of(name, evidence) != "supports"
+    beyond = {"thesis/large-forms": "> 1"}  # what a random further citation would add, in points
+    is_question = name.startswith(("thesis/placebo", "thesis/large"))
+    criterion = beyond.get(name, "> 0") if is_question else ""
+    assert result_of(name, evidence, criterion) != "supports"
 
 
 def test_biases_beyond_the_placebo_are_found() -> None:
@@ -324,7 +327,7 @@ def test_biases_beyond_the_placebo_are_found() -> None:
     assert distances[0] < 0 < min(distances[1:])
     sensitive = on_nq(claims.with_placebo(differences(), "CAS"))
     moved = claims.pooled_mean(sensitive.assign(gap=sensitive["gap"] + 20), "gap")
-    assert result_of("thesis/placebo-cas", moved) == "supports"
+    assert result_of("thesis/placebo-cas", moved, "> 0") == "supports"
     # Which of two meaningless labels takes the place of people makes no difference.
     first = claims.farther_from_zero(pairs)
     exchanged = claims.farther_from_zero(pairs.assign(placebo=-pairs["placebo"]))
@@ -495,7 +498,7 @@ def test_cab_and_cas_of_cached_answers(collection: str, reach: float) -> None:
     gaps = {}
     for key, pairs in placebo.items():
         gaps[key] = [own[1] - other[1] for own, other in zip(authors[key], pairs, strict=True)]
-    check("5.5-negligible", collection, plain_interval(mixed_cab, by_setting=True), reach)
+    check("5.5-human", collection, plain_interval(mixed_cab, by_setting=True), reach)
     check("placebo-cab", collection, plain_interval(placebo_cab, by_setting=False), reach)
     check("placebo-cas", collection, plain_interval(gaps, by_setting=False), reach)
 
@@ -703,7 +706,7 @@ def test_the_shift_of_recall() -> None:
 
 
 def test_the_gap_of_confidence_by_label() -> None:
-    """A t interval over three models: 4.302653 is its quantile with two degrees of freedom."""
+    """A mean of three models, which give no interval."""
     gap: dict[tuple[str, ...], float] = {}
     for row in published_rows("5.6", "5.10"):
         key = (row["benchmark"], row["model"], row["relevant"], row["mode"])
@@ -719,9 +722,8 @@ def test_the_gap_of_confidence_by_label() -> None:
         wider.append(np.mean(pairs))
         means.append(np.mean([value for key, value in gap.items() if key[1] == model]))
     for claim, values in {"5.6-labels-move": wider, "5.6-signal": means}.items():
-        reach = 4.302653 * np.std(values, ddof=1) / 3**0.5
-        again = (np.mean(values), np.mean(values) - reach, np.mean(values) + reach)
-        assert numbers_of(claim) == pytest.approx(again, abs=1e-4)
+        assert numbers_of(claim) == pytest.approx((np.mean(values),), abs=1e-4)
+        assert COMMITTED[f"thesis/{claim}"][PUBLISHED][""].n == len(values)
 
 
 def test_counts_of_published_cells() -> None:
@@ -738,22 +740,17 @@ def test_counts_of_published_cells() -> None:
 
 
 def test_marks_of_published_cells() -> None:
-    for number in ("5.3", "5.5"):
-        cells = []
-        for row in published_rows(number):
-            for score in ("ΔPrecision", "ΔRecall"):
-                cells.append(float(row[score].rstrip("†")) * row[score].endswith("†"))
-        assert sorted(estimates(f"{number}-marks").values()) == sorted(cells)
     for number in ("5.7", "5.8"):
         marks = sum(value.endswith("†") for row in published_rows(number) for value in row.values())
         assert estimates(f"{number}-marked") == {"": marks}
-    for claim, tables in (("5.2-3-to-18", ["5.2"]), ("5.3-3-to-18", ["5.3", "5.5"])):
-        significant = []
+    significant = []
+    for quantity, tables in {"CAS": ["5.2"], "CAB": ["5.3", "5.5"]}.items():
         for row in published_rows(*tables):
             for score in ("ΔPrecision", "ΔRecall"):
                 if row[score].endswith("†"):
-                    significant.append(float(row[score].rstrip("†")))
-        assert sorted(estimates(claim).values()) == sorted(significant)
+                    significant.append((quantity, float(row[score].rstrip("†"))))
+    reported = estimates("5.2-3-to-18").items()
+    assert sorted((part.partition(",")[0], gap) for part, gap in reported) == sorted(significant)
 
 
 def test_shares_of_published_cells() -> None:
@@ -980,19 +977,19 @@ def test_gpt_4o_minus_people(name: str, n: int) -> None:
 def test_mistakes_of_gpt_4o_and_its_control() -> None:
     by_question = people()
     precision = np.mean([it["GPT-4o"] for it in by_question["precision"].values()])
-    assert numbers_of("5.1-mistakes", PEOPLE)[0] == pytest.approx(100 - precision)
+    assert numbers_of("mistakes", PEOPLE)[0] == pytest.approx(100 - precision)
     control = np.mean([it["GPT-4o"] for it in by_question["control"].values()])
     assert numbers_of("large-cite-relevant", PEOPLE)[0] == pytest.approx(control)
     unsupported = 100 - numbers_of("support-full", "ExpertQA")[0]
-    assert numbers_of("5.1-mistakes", "ExpertQA")[0] == pytest.approx(unsupported)
+    assert numbers_of("mistakes", "ExpertQA")[0] == pytest.approx(unsupported)
 
 
-# --- verdicts -------------------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------------
 
 
-def test_the_answer_names_the_verdicts_on_both_biases() -> None:
+def test_the_answer_says_that_the_numbers_carry_both_biases() -> None:
     path = project.root() / "reports" / "thesis_ch5_attribution" / "manifest.json"
     answer = " ".join(json.loads(path.read_text(encoding="utf-8"))["answer"])
-    assert "both claims are inconclusive" in answer
-    verdicts = {it["claim"]: it["verdict"] for it in read() if it["paper"] == "thesis"}
-    assert verdicts["5.3-human"] == verdicts["5.5-human"] == "inconclusive"
+    assert "the numbers of the thesis carry the bias of its own models" in answer
+    answers = {it["claim"]: it["in_paper"] for it in read() if it["paper"] == "thesis"}
+    assert answers["5.3-human"] == answers["5.5-human"] == "carried"

@@ -131,7 +131,7 @@ def test_famous_movies_and_wrong_addresses() -> None:
     footnotes = printed_table("gfrc/footnotes")
     repeats = footnotes.loc[footnotes["repeats an address"] == "yes", "figure"].tolist()
     figure_3, figure_4 = repeats.count("3"), repeats.count("4")
-    notes = estimates("gfrc/urls-repeated-notes", "published numbers")
+    notes = estimates("gfrc/urls-repeated", "published numbers")
     assert list(notes.values()) == [figure_3, figure_4 - figure_3]
 
 
@@ -169,7 +169,7 @@ def test_relevance_and_fairness_on_two_topics() -> None:
                 smaller[f"{run}, {name}"] = r / gf
                 closer[f"{run}, {name}"] = utility / egf - r / gf
         assert estimates("gfrc2/relevance-small", collection) == pytest.approx(smaller)
-        assert estimates("gfrc2/one-scale", collection) == pytest.approx(closer)
+        assert estimates("gfrc2/scales", collection) == pytest.approx(closer)
 
 
 def read_so_far(nuggets: list[plain_gfrc.Nugget]) -> list[tuple[float, float]]:

@@ -172,9 +172,11 @@ NULLS: dict[str, tuple[Callable[[pd.DataFrame], Evidence], Any, str, Any, str]] 
 @pytest.mark.parametrize("name", NULLS)
 def test_evidence_is_clear_with_an_effect_but_not_under_the_null(name: str) -> None:
     evidence, with_effect, expected, without_effect, expected_without = NULLS[name]
-    assert result_of(f"permutations/{name}", evidence(with_effect(moving()))) == expected
+    bound = {"f1-chance": "< 0.5", "5-interaction": "> 0.05"}.get(name, "")  # of questions
+    effect = evidence(with_effect(moving()))
+    assert result_of(f"permutations/{name}", effect, bound) == expected
     null = evidence(without_effect(moving()))
-    assert result_of(f"permutations/{name}", null) == expected_without
+    assert result_of(f"permutations/{name}", null, bound) == expected_without
 
 
 def test_the_best_of_many_permutations_is_not_the_original_order_by_chance() -> None:
@@ -410,7 +412,8 @@ def test_f_on_the_whole_collection_computed_twice() -> None:
     ratios = statistic.statistic**2
     observed, expected = ratios[0], ratios[1:].mean()
     low, high = np.quantile(ratios[1:], [0.025, 0.975])
-    evidence = COMMITTED["permutations/4-alike"][WHOLE][""]
+    pair = pd.DataFrame({"first": first, "second": second})
+    evidence = claims.model_effect(pair)
     assert evidence.estimate == pytest.approx(observed - expected, abs=0.15)
     assert evidence.high == pytest.approx(observed - low, abs=0.15)
     assert evidence.low == pytest.approx(observed - high, abs=0.8)

@@ -355,7 +355,7 @@ def test_models_on_main_and_cf(behind: dict[Key, Counts]) -> None:
                 for tuned in ("BERT", "ASAP"):
                     pair = f"{name}, {prompted} and {tuned}"
                     result["3.6-ahead-on-main", pair] = accuracy[tuned] - accuracy[prompted]
-                    result["3.5-tenth", pair] = tenth[tuned] - tenth[prompted]
+                    result["tenth-leads", pair] = tenth[tuned] - tenth[prompted]
         return result
 
     rng = random.Random(17)  # noqa: S311
@@ -462,3 +462,32 @@ def test_fine_tuned_estimators_drop() -> None:
         low = sorted(draw[part][1] for draw in draws)[5]
         high = sorted(draw[part][2] for draw in draws)[194]
         alike(COMMITTED["thesis/3.4-drop"]["swapped responses"][part], estimate, (low, high))
+
+
+def test_answers_without_a_label_are_errors_on_users() -> None:
+    """Robustness and ability on users, with the shares of the labels exchanged."""
+    users = rows_of(DATA / "facts" / "satisfaction" / "users.csv")
+    is_low = {row["dialogue"]: row["dissatisfied"] == "True" for row in users}
+    right: dict[str, dict[bool, list[bool]]] = defaultdict(lambda: {True: [], False: []})
+    unlabelled = 0
+    for row in rows_of(DATA / "outputs" / "satisfaction" / "users.csv"):
+        if row["setup"] == "users' shares":
+            continue
+        truth, text = is_low[row["dialogue"]], row["dissatisfaction"]
+        unlabelled += not text
+        is_right = bool(text) and (float(text) >= 0.5) == truth
+        right[row["system"]][truth].append(is_right)
+    assert unlabelled == 77
+    share = statistics.fmean(is_low.values())
+    found, kept = {}, {}
+    for system, by_label in right.items():
+        found[system] = statistics.fmean(by_label[True])
+        # As many users are dissatisfied as were satisfied.
+        accuracy = share * statistics.fmean(by_label[False]) + (1 - share) * found[system]
+        kept[system] = found[system] / accuracy
+    for claim, values in {"3.4-robust": kept, "3.5-ability": found}.items():
+        parts = COMMITTED[f"thesis/{claim}"]["users of CRSArena"]
+        leads = {}
+        for tuned in ("encoder", "hawkes"):
+            leads[f"CRSArena, few-shot and {tuned}"] = values["few-shot"] - values[tuned]
+        assert {part: it.estimate for part, it in parts.items()} == pytest.approx(leads)

@@ -25,7 +25,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, String
 
 from equipoise.errors import plain
-from equipoise_compendium.rendering import macros, made_by, untestable
+from equipoise_compendium.rendering import macros, made_by
 from equipoise_compendium.settings import settings
 
 
@@ -239,7 +239,7 @@ def _outputs(cells: Sequence[Any]) -> Iterator[Any]:
 def _output(
     report: Path, output: Any, moves: Mapping[str, str], judged: Mapping[str, Mapping[str, Any]]
 ) -> str:
-    """Write an output of a cell by its macro, with links; a claim, with its verdict."""
+    """Write an output of a cell by its macro, with links; a claim, with its answers."""
     macro, values = made_by(output)
     match macro:
         case "caption":
@@ -250,8 +250,6 @@ def _output(
             page = {"figure": figure, "links": links, "moves": moves.get(figure.address, "")}
         case "claim":
             page = {"claim": judged[values]}
-        case "untestable":
-            page = untestable(judged[name] for name in values)
         case "table" | "words":
             slug = values["name"]
             links = _links(report, CSV=f"tables/{slug}.csv", Markdown=f"tables/{slug}.md")
@@ -315,7 +313,7 @@ class Section:
         counts = {
             "table": self.made["table"] + self.made["words"],
             "figure": self.made["figure"],
-            "claim": self.made["claim"] + self.made["untestable"],
+            "claim": self.made["claim"],
         }
         return ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name, n in counts.items() if n)
 

@@ -18,10 +18,10 @@ import yaml
 from markupsafe import Markup
 
 from equipoise_compendium import build, project, protocol, terms
-from equipoise_compendium.ledger import tally, verdicts
+from equipoise_compendium.ledger import answers, tally
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
-from equipoise_compendium.rendering import TEMPLATES, environment
+from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment
 from equipoise_compendium.settings import bibliography, settings
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
@@ -34,6 +34,7 @@ from equipoise_compendium.site.markup import (
     prose,
     tables,
 )
+from equipoise_compendium.verdicts import QUESTIONS
 from equipoise_compendium.verdicts import read as read_claims
 from equipoise_compendium.writing import write_files
 
@@ -175,7 +176,7 @@ class _Site:
             "notebooks": notebooks,
             "has_findings": bool(_findings()),
             "has_protocol": bool(_rule()),
-            "verdicts": verdicts,
+            "answers_of": answers,
         }
 
     def add(self, template: str, name: str, title: str, **values: Any) -> None:
@@ -208,10 +209,9 @@ def _findings() -> str:
 
 
 def _rule() -> str:
-    """Read the rule of the protocol as Markdown, without its dated entries; empty without any."""
+    """Read the rule of the protocol as Markdown; empty without any."""
     path = project.root() / "data" / "published" / "protocol.md"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return re.split(r"^## \d{4}-", text, maxsplit=1, flags=re.MULTILINE)[0]
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -254,7 +254,6 @@ def _add_notebooks(
     works: Mapping[str, str],
     judged: Sequence[Mapping[str, Any]],
 ) -> None:
-    order = list(terms.VERDICTS)
     by_name = {f"{claim['paper']}/{claim['claim']}": claim for claim in judged}
     for name, notebook in notebooks.items():
         cells, values = notebook.content.cells, dict[str, Any]()
@@ -269,7 +268,7 @@ def _add_notebooks(
                 "systems": shown.get(settings().systems.get(name, "")),
                 "artefacts": artefacts.to_dict("records"),
                 "references": [entry for key, entry in works.items() if key in chapters],
-                "claims": sorted(of_notebook, key=lambda claim: order.index(claim["verdict"])),
+                "claims": of_notebook,
             }
         site.add("notebook", name, notebook.title, **values)
         for anchor, table in shown.items():
@@ -296,7 +295,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
     reports = project.root() / "reports"
     judged, manifests = read_claims(), build.manifests()
-    counted = read_text_table(reports / "verdicts.csv")
+    counted = read_text_table(reports / "answers.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
     moves = {figure: place for page in added for figure, place in page.moves.items()}
     gallery = {name: figures(reports / name, notebooks[name].content.cells) for name in notebooks}
@@ -336,9 +335,9 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         collections=_collections(judged),
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
         tally=tally(counted),
-        verdict_names=terms.VERDICTS,
+        total={(question, answer): number for question, answer, number in tally(counted)},
+        questions=QUESTIONS,
         kinds=terms.KINDS,
-        bases=terms.BASES,
     )
     site.add("terms", "terms", "Terms", groups=terms.TERMS)
     _add_notebooks(site, notebooks, moves, ledger, works, judged)
@@ -359,7 +358,8 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         parts.append(Part(row.place, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
     for claim in judged:
         address = f"claims.html#claim-{claim['paper']}-{claim['claim']}"
-        parts.append(Part(address, claim["statement"], claim["verdict"], claim["quote"]))
+        said = [answer for _, answer, _ in claim_answers(claim)] or [claim["kind"]]
+        parts.append(Part(address, claim["statement"], ", ".join(said), claim["quote"]))
     site.add("find", "find", "Find", parts=parts)
     return dict(sorted(site.files.items()))
 

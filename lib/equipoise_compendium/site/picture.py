@@ -26,12 +26,12 @@ CELLS = {
 }
 """Marks of compared cells, and what they mean."""
 RESULTS = {
-    "supported": "supports its finding",
-    "contradicted": "contradicts it",
+    "holds": "the finding holds there",
+    "opposite": "the opposite holds",
     "inconclusive": "imprecise, or the control failed",
 }
 """Marks of evidence from one collection, and what each says."""
-_MARK_OF = {"supports": "supported", "contradicts": "contradicted"}
+_MARK_OF = {"met": "holds", "opposite": "opposite"}
 CELL_LIMIT, CLAIM_LIMIT = 1000.0, 100.0
 """The values at both ends of a strip; what lies beyond is drawn there."""
 
@@ -215,7 +215,7 @@ def replicated(ledger: pd.DataFrame, claims: Sequence[Mapping[str, Any]]) -> lis
             for evidence in claim["evidence"]:
                 if evidence["basis"] != RECOMPUTED and evidence["estimate"] is not None:
                     marks.append(_evidence(claim, evidence))
-        tested = sum(claim["verdict"] != "not testable" for claim in findings)
+        tested = sum(claim["elsewhere"] != "not tested" for claim in findings)
         summary = f"{tested} of {len(findings)} tested" if findings else "no finding"
         strips.append(Strip(row, marks, summary, step=10))
     return strips

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from equipoise.answer_modes import mode_parts
 from equipoise.arrays import Floats, Integers, ratio
@@ -54,7 +53,7 @@ PUBLISHED_IN = {"modes": "5.3", "mixed": "5.5", "names": "5.8"}
 
 def parts(values: pd.Series) -> dict[str, dict[str, Evidence]]:
     """Return evidence from published numbers, one part per row, named after the row."""
-    return {PUBLISHED: not_sampled(values, "published numbers: nothing is sampled")}
+    return {PUBLISHED: not_sampled(values, "no error is published")}
 
 
 def mean_biases(
@@ -85,13 +84,6 @@ def with_errors(
         name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
         by_part[name] = Evidence(gap, low, high, n=n, level=1 - 2 * tail)
     return {PUBLISHED: by_part}
-
-
-def over_models(values: pd.Series) -> Evidence:
-    """Return the mean of one value per model, with a t interval over the models."""
-    half_width = stats.t.isf(0.025, len(values) - 1) * values.sem()
-    mean = float(values.mean())
-    return Evidence(mean, mean - half_width, mean + half_width, n=len(values))
 
 
 def largest_shifts(shifts: pd.DataFrame, sample: int) -> dict[str, dict[str, Evidence]]:

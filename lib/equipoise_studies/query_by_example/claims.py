@@ -132,6 +132,19 @@ def marked_above(text: str) -> set[str]:
     return letters
 
 
+def paired_counts(first: pd.Series, second: pd.Series) -> dict[str, Evidence]:
+    """Return the differences second − first of two counts of the same queries, by cell.
+
+    How many queries are in both counts is not published. The error is the largest possible one: no
+    query is in both, as in a sign test (McNemar, 1947).
+    """
+    parts = {}
+    for cell, difference in (second - first).items():
+        reach = float(stats.norm.ppf(0.975) * np.sqrt(first[cell] + second[cell]))
+        parts[str(cell)] = Evidence(difference, difference - reach, difference + reach)
+    return parts
+
+
 def from_marks(
     cells: pd.DataFrame, marks: pd.DataFrame, pairs: Sequence[tuple[str, str]]
 ) -> Evidence:

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from equipoise.arrays import Floats, Integers
 from equipoise.statistics import compare_pairs
@@ -124,6 +125,38 @@ def clearest_reversal(means: Floats) -> float:
     gaps = means[first] - means[second]  # shape (pairs, 2)
     smaller = np.abs(gaps).min(axis=1)
     return float(np.where(gaps.prod(axis=1) < 0, smaller, -smaller).max())
+
+
+def published_leads(cells: pd.DataFrame) -> dict[str, Evidence]:
+    """Return `smaller_lead` of the published values, by query set; ``cells``: Table 4.1."""
+    values = cells[["NFaiRR", "TExFAIR"]].replace(r"[†‡]", "", regex=True).astype(float)
+    parts = {}
+    for label, of_set in values.groupby(level="queries"):
+        parts[str(label)] = Evidence(smaller_lead(of_set.to_numpy()), reason="published values")
+    return parts
+
+
+def published_reversals(cells: pd.DataFrame) -> dict[str, Evidence]:
+    """Return `clearest_reversal` of the published values of neural rankers, by query set.
+
+    ``cells``: Table 4.2.
+    """
+    parts = {}
+    for label, of_set in cells.drop(index="BM25", level="model").groupby(level="queries"):
+        for measure in ("TExFAIR", "NFaiRR"):
+            reversal = clearest_reversal(of_set[[measure, "CRBO"]].to_numpy())
+            parts[f"{label}, {measure}"] = Evidence(reversal, reason="published values")
+    return parts
+
+
+def published_correlations(r: pd.Series, sizes: pd.Series) -> dict[str, Evidence]:
+    """Return published correlations with Fisher's interval; ``sizes``: queries of each set."""
+    parts = {}
+    for (label, ranker), value in r.items():
+        reach = stats.norm.ppf(0.975) / np.sqrt(sizes[label] - 3)
+        low, high = np.tanh(np.arctanh(value) + np.array([-reach, reach]))
+        parts[f"{label}, {ranker}"] = Evidence(value, low, high, n=int(sizes[label]))
+    return parts
 
 
 def excess_change(
