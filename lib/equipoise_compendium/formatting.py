@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 CSV_DIGITS = "%.12g"
+PARQUET_MARK = "written by equipoise"
+"""Key of the metadata of Parquet files; a CSV file has no place for a mark."""
 
 
 def rounded(number: float, scale: float = 1.0) -> float:

@@ -19,7 +19,7 @@ import pandas as pd
 import psutil
 
 from equipoise_compendium import project
-from equipoise_compendium.formatting import CSV_DIGITS, reason, rounded
+from equipoise_compendium.formatting import CSV_DIGITS, PARQUET_MARK, reason, rounded
 
 _FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
 _ROWS = 2**18  # that are written at once
@@ -137,7 +137,9 @@ def _write(path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool) ->
         elif isinstance(content, bytes):
             file.write(content)
         elif parquet:
-            content.to_parquet(file, index=False)
+            marked = content.copy(deep=False)
+            marked.attrs = {PARQUET_MARK: True}  # pandas keeps it in the metadata
+            marked.to_parquet(file, index=False)
         else:
             text = io.TextIOWrapper(file, "utf-8", newline="")
             write_csv(content, text)
