@@ -76,6 +76,7 @@ CLUSTERS = table(
     "table of user clusters", "run,topic,turn,wc,probability,GWCrel,WCnonrel,GNP,.*Experience"
 )
 FACTORS = table("table of factors", "run,topic,part,served,mean,expected")
+UNMATCHED = table("nugget table", "annotator,run,topic,turn,start,end,level,entity")
 NUGGETS = Kind("new nugget table", lambda _: False)
 """Without a mark: people write such tables by hand."""
 DRAWING = Kind("figure of equipoise", _is_drawing)
