@@ -354,7 +354,12 @@ def _parquet_table(path: Source, content: bytes) -> Table:
             kind = column.type
             if pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
                 raise input_error(path, "text or numbers", str(kind), column=column.name)
-        return Table(path, read.to_pandas(integer_object_nulls=True))
+        # Categories are text as any other.
+        kinds = [
+            kind.value_type if pa.types.is_dictionary(kind) else kind for kind in read.schema.types
+        ]
+        plain = read.cast(pa.schema(zip(read.column_names, kinds, strict=True)))
+        return Table(path, plain.to_pandas(integer_object_nulls=True))
     except (pa.ArrowException, OSError):
         raise input_error(path, "a Parquet file") from None
 

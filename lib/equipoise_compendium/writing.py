@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -87,19 +87,28 @@ def staging(target: Path) -> Iterator[Path]:
     """
     name = f".{target.name[:40]}-{secrets.token_hex(4)}-{os.getpid()}.equipoise-part"
     path = target.with_name(name)
-    left = []
-    for part in target.parent.glob(".*.equipoise-part"):
-        process = part.stem.rpartition("-")[2]
-        if not process.isdecimal() or not psutil.pid_exists(int(process)):
-            left.append(part)
     try:
         yield path
     finally:
-        for part in (path, *left):
-            if part.is_dir():
-                shutil.rmtree(part, ignore_errors=True)
-            else:
-                part.unlink(missing_ok=True)
+        remove_parts([path])
+        remove_parts(left_parts(target.parent))
+
+
+def left_parts(folder: Path, pattern: str = "") -> Iterator[Path]:
+    """Yield the temporary files that processes which were killed have left in a folder."""
+    for part in folder.glob(f"{pattern}.*.equipoise-part"):
+        process = part.stem.rpartition("-")[2]
+        if not process.isdecimal() or not psutil.pid_exists(int(process)):
+            yield part
+
+
+def remove_parts(parts: Iterable[Path]) -> None:
+    """Remove temporary files and folders."""
+    for part in parts:
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -326,3 +326,13 @@ def test_a_list_in_scores_is_one_sentence(column: str, ending: str, tmp_path: Pa
     result = called("compare", path)
     assert result.exit_code == 2
     assert f'"{column}": must be' in result.stderr
+
+
+def test_categories_of_parquet_are_text(tmp_path: Path) -> None:
+    rows = [[run, topic, "R", len(topic)] for run in "ab" for topic in ("x", "yy", "zzz")]
+    table = pd.DataFrame(rows, columns=["run", "topic", "measure", "value"])
+    table.to_parquet(tmp_path / "plain.parquet")
+    names = ["run", "topic", "measure"]
+    table.astype(dict.fromkeys(names, "category")).to_parquet(tmp_path / "categories.parquet")
+    read = read_scores(tmp_path / "categories.parquet")
+    pd.testing.assert_frame_equal(read, read_scores(tmp_path / "plain.parquet"))
