@@ -5,8 +5,6 @@ first, each with one at most. A unit is a set of nuggets that match one another.
 are compared on units that several annotators found; nuggets that one annotator alone found are
 counted separately.
 
-Needs the packages krippendorff and statsmodels (extra ``agreement``).
-
 References
 ----------
 Krippendorff, K. (2011): Computing Krippendorff's Alpha-Reliability. Cohen, J. (1960): A Coefficient
@@ -15,9 +13,9 @@ of Agreement for Nominal Scales.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations as pairs_of
+from itertools import permutations
 from typing import Any, Literal
 
 import numpy as np
@@ -25,12 +23,13 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from equipoise.arrays import Booleans, Floats
+from equipoise.arrays import Floats, Integers, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen
 from equipoise.measures.gfrc import gfrc
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import NuggetTable
+from equipoise.statistics.intervals import percentile_interval
 
 COLUMNS = ["run", "topic", "attribute", "measure", "value", "low", "high", "units"]
 _SAMPLES = 999
@@ -88,11 +87,20 @@ def _conversations_seen(tables: Mapping[str, NuggetTable]) -> list[Seen]:
 
 def _units(nuggets: pd.DataFrame, keys: list[str]) -> pd.Series:
     """Number the sets of nuggets that match one another."""
-    number = nuggets.reset_index(names="number")
+    number = nuggets[["annotator", "turn", "start", "end"]].reset_index(names="number")
+    # Words are numbered over all conversations, so that spans of two conversations are disjoint.
+    before = nuggets.groupby(keys).ngroup() * (nuggets["end"].max() + 1)
+    number[["start", "end"]] = number[["start", "end"]].add(before, axis=0)
     edges = []
-    for first, second in combinations(nuggets["annotator"].unique(), 2):
-        a, b = number[number["annotator"] == first], number[number["annotator"] == second]
-        pairs = a.merge(b, on=keys, suffixes=("", "_b"))
+    for first, second in pairs_of(nuggets["annotator"].unique(), 2):
+        a = number[number["annotator"] == first]
+        b = number[number["annotator"] == second].sort_values("start")
+        # Only these of b, in order of their starts, may share a word with a nugget of a.
+        low = np.searchsorted(b["end"].cummax(), a["start"])
+        near = np.maximum(np.searchsorted(b["start"], a["end"], side="right") - low, 0)
+        places = np.arange(near.sum()) + np.repeat(low - np.cumsum(near) + near, near)
+        pairs = a.loc[a.index.repeat(near)].reset_index(drop=True)
+        pairs = pairs.join(b.iloc[places].add_suffix("_b").reset_index(drop=True))
         shared = np.minimum(pairs["end"], pairs["end_b"]) - np.maximum(
             pairs["start"], pairs["start_b"]
         )
@@ -121,6 +129,46 @@ def _units(nuggets: pd.DataFrame, keys: list[str]) -> pd.Series:
     return pd.Series(pd.factorize(unit)[0], index=nuggets.index)
 
 
+def _combinations(labels: Floats) -> tuple[Floats, Integers, Integers]:
+    """Return the distinct labels, and how often each combination of them occurs in a unit.
+
+    ``labels``: as in `alpha`. Shapes are (labels, groups), (combinations, annotators), with -1
+    where an annotator has no label, and (combinations,). Units without two labels are left out.
+    """
+    vectors = labels[..., None] if labels.ndim == 2 else labels
+    known = ~np.isnan(vectors).any(axis=-1)
+    known &= known.sum(axis=0) >= 2
+    codes = np.full(known.shape, -1)
+    distinct, codes_of_known = np.unique(vectors[known], axis=0, return_inverse=True)
+    codes[known] = codes_of_known.reshape(-1)
+    if labels.ndim == 2:
+        distinct = np.eye(len(distinct))  # a number is a group of its own
+    used = codes[:, known.any(axis=0)]
+    combinations, counts = np.unique(used, axis=1, return_counts=True)
+    return distinct, combinations.T, counts
+
+
+def _alpha(distinct: Floats, combinations: Integers, counts: Integers, kind: Kind) -> float:
+    """Return alpha of what `_combinations` returns, of any counts."""
+    observed = np.zeros((len(distinct), len(distinct)))
+    others = (combinations >= 0).sum(axis=1) - 1
+    for first, second in permutations(combinations.T, 2):
+        both = (first >= 0) & (second >= 0)
+        weights = counts[both] / others[both]
+        np.add.at(observed, (first[both], second[both]), weights)
+    n_labels = observed.sum(axis=1)
+    if kind == "nominal":
+        distances = np.abs(distinct[:, None] - distinct).sum(axis=-1) / 2
+    else:
+        chosen = n_labels @ distinct  # how often each group is
+        ranks = np.cumsum(chosen) - chosen / 2
+        cumulative = np.cumsum(distinct, axis=-1)
+        gaps = np.abs(cumulative[:, None] - cumulative)[..., :-1]
+        distances = (gaps @ np.diff(ranks)) ** 2
+    expected = n_labels @ distances @ n_labels / max(n_labels.sum() - 1, 1)
+    return 1 - float(ratio((observed * distances).sum(), expected, np.nan))
+
+
 def alpha(labels: Floats, kind: Literal["nominal", "ordinal"]) -> float:
     """Compute Krippendorff's alpha of labels or of memberships.
 
@@ -138,45 +186,20 @@ def alpha(labels: Floats, kind: Literal["nominal", "ordinal"]) -> float:
         1 for full agreement, 0 for agreement by chance; NaN if all labels are equal or no unit has
         two labels.
     """
-    import krippendorff
+    return _alpha(*_combinations(labels), kind)
 
-    vectors = labels[..., None] if labels.ndim == 2 else labels
-    known: Booleans = np.asarray(~np.isnan(vectors).any(axis=-1))
-    paired = known.sum(axis=0) >= 2
-    vectors, known = vectors[:, paired], known[:, paired]
-    distinct, codes = np.unique(vectors[known], axis=0, return_inverse=True)
-    if len(distinct) < 2:
-        return np.nan
-    table = np.full(known.shape, np.nan)
-    table[known] = codes.reshape(-1)
-    if labels.ndim == 2:
-        return float(krippendorff.alpha(reliability_data=table, level_of_measurement=kind))
 
-    counts = np.bincount(codes.reshape(-1)) @ distinct  # how often each group is chosen
-
-    def distance(v1: Any, v2: Any, **_: Any) -> Floats:
-        a, b = distinct[np.asarray(v1, dtype=int)], distinct[np.asarray(v2, dtype=int)]
-        if kind == "nominal":
-            return np.asarray(np.abs(a - b).sum(axis=-1) / 2)
-        ranks = np.cumsum(counts) - counts / 2
-        gaps = np.abs(np.cumsum(a, axis=-1) - np.cumsum(b, axis=-1))[..., :-1]
-        return np.asarray((gaps * np.diff(ranks)).sum(axis=-1) ** 2)
-
-    metric: Any = distance
-    return float(krippendorff.alpha(reliability_data=table, level_of_measurement=metric))
+def _kappa(distinct: Floats, combinations: Integers, counts: Integers) -> float:
+    """Return kappa of what `_combinations` returns of two annotators, of any counts."""
+    shares = np.zeros((len(distinct), len(distinct)))
+    np.add.at(shares, tuple(combinations.T), counts / max(counts.sum(), 1))
+    by_chance = shares.sum(axis=0) @ shares.sum(axis=1)
+    return float(ratio(np.trace(shares) - by_chance, 1 - by_chance, np.nan))
 
 
 def kappa(labels: Floats) -> float:
-    """Compute Cohen's kappa of two annotators' labels, shape (2, units); NaN if all are equal."""
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    names, codes = np.unique(labels, return_inverse=True)
-    if len(names) < 2:
-        return np.nan
-    first, second = codes.reshape(labels.shape)
-    counts = np.zeros((len(names), len(names)))
-    np.add.at(counts, (first, second), 1)
-    return float(cohens_kappa(counts, return_results=False))
+    """Compute Cohen's kappa of two annotators' labels, as in `alpha`; NaN if all are equal."""
+    return _kappa(*_combinations(labels))
 
 
 def agreement(
@@ -235,24 +258,19 @@ def agreement(
     with_zero = np.where(np.isnan(levels), 0.0, levels)[:, counts]
     rows.append(_row("level", "alpha", levels, "ordinal", seed))
     rows.append(_row("level", "alpha, unmatched as level 0", with_zero, "ordinal", seed))
-    both = ~np.isnan(levels).any(axis=0)
     if len(names) == 2:
-        rows.append(_row("level", "kappa", levels[:, both], "", seed))
+        rows.append(_row("level", "kappa", levels, "", seed))
     for name, attribute in attributes.items():
-        memberships = np.full((*shape, len(attribute.groups)), np.nan)
-        shares = [
-            tables[a].memberships[name][r]
-            for a, r in zip(nuggets["annotator"], nuggets["row"], strict=True)
-        ]
-        if shares:
-            memberships[positions] = np.stack(shares)
+        n_groups = len(attribute.groups)
+        shares = [np.empty((0, n_groups))]
+        for annotator, found_by_one in nuggets.groupby("annotator", sort=False):
+            shares.append(tables[str(annotator)].memberships[name][found_by_one["row"]])
+        memberships = np.full((*shape, n_groups), np.nan)
+        memberships[positions] = np.concatenate(shares)
         memberships[~(levels > 0)] = np.nan
         rows.append(_row(name, "alpha", memberships, attribute.kind, seed))
         if len(names) == 2:
-            labelled = memberships[:, ~np.isnan(memberships).any(axis=(0, 2))]
-            flat = labelled.reshape(-1, len(attribute.groups))
-            codes = np.unique(flat, axis=0, return_inverse=True)[1] if len(flat) else np.empty(0)
-            rows.append(_row(name, "kappa", codes.reshape(2, -1).astype(float), "", seed))
+            rows.append(_row(name, "kappa", memberships, "", seed))
     statistics = pd.DataFrame(rows).assign(run="", topic="")
     table = pd.concat([statistics, _score_ranges(tables, attributes)], ignore_index=True)
     table["attribute"] = table["attribute"].fillna("")
@@ -263,27 +281,23 @@ def agreement(
 
 def _row(attribute: str, measure: str, labels: Floats, kind: Kind, seed: int) -> dict[str, Any]:
     """Return a coefficient of labels (annotators, units) with its 95% interval over units."""
+    distinct, combinations, counts = _combinations(labels)
 
-    def coefficient(values: Floats) -> float:
-        return alpha(values, kind) if kind else kappa(values)
+    def coefficient(counts: Integers) -> float:
+        if kind:
+            return _alpha(distinct, combinations, counts, kind)
+        return _kappa(distinct, combinations, counts)
 
-    known = ~np.isnan(labels) if labels.ndim == 2 else ~np.isnan(labels).any(axis=-1)
-    labels = labels[:, known.sum(axis=0) >= 2]
-    n_units = labels.shape[1]
+    n_units = int(counts.sum())
     row: dict[str, Any] = {"attribute": attribute, "measure": measure, "units": n_units}
+    row["value"] = coefficient(counts)
     if n_units < 2:
-        return row | {"value": coefficient(labels) if n_units else np.nan}
+        return row
     rng = np.random.default_rng(seed)
-    with warnings.catch_warnings():
-        # Samples in which all labels are equal have no coefficient.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        samples = [
-            coefficient(labels[:, rng.integers(n_units, size=n_units)]) for _ in range(_SAMPLES)
-        ]
-        value = coefficient(labels)
-    defined = np.array(samples)[~np.isnan(samples)]
-    low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (np.nan, np.nan)
-    return row | {"value": value, "low": low, "high": high}
+    samples = [coefficient(rng.multinomial(n_units, counts / n_units)) for _ in range(_SAMPLES)]
+    # Samples in which all labels are equal have no coefficient.
+    low, high = percentile_interval(samples)
+    return row | {"low": low, "high": high}
 
 
 def _score_ranges(

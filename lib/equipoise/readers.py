@@ -268,12 +268,16 @@ class Table:
         self.reject(too_large, column, f"a whole number of at most {LARGEST_INTEGER}")
         return numbers.astype(np.int64)
 
-    def once(self, columns: Sequence[str], what: str) -> None:
-        """Raise unless rows differ in these columns; ``what`` is the rule, as *once per list*."""
+    def reject_lists(self, columns: Iterable[str]) -> None:
+        """Raise the error of the first list or object in these columns, which have names."""
         for column in columns:
             if self.frame[column].dtype == "object":
                 is_nested = self.frame[column].map(lambda value: not isinstance(value, Hashable))
                 self.reject(is_nested, column, "text or a number")
+
+    def once(self, columns: Sequence[str], what: str) -> None:
+        """Raise unless rows differ in these columns; ``what`` is the rule, as *once per list*."""
+        self.reject_lists(columns)
         self.reject(self.frame.duplicated(list(columns)), columns[0], what)
 
 
@@ -350,7 +354,12 @@ def _parquet_table(path: Source, content: bytes) -> Table:
             kind = column.type
             if pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
                 raise input_error(path, "text or numbers", str(kind), column=column.name)
-        return Table(path, read.to_pandas(integer_object_nulls=True))
+        # Categories are text as any other.
+        kinds = [
+            kind.value_type if pa.types.is_dictionary(kind) else kind for kind in read.schema.types
+        ]
+        plain = read.cast(pa.schema(zip(read.column_names, kinds, strict=True)))
+        return Table(path, plain.to_pandas(integer_object_nulls=True))
     except (pa.ArrowException, OSError):
         raise input_error(path, "a Parquet file") from None
 

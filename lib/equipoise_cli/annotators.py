@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from equipoise_cli.outputs import DRAWING, NUGGETS, SCORES, refuse_outputs
+from equipoise_cli.outputs import DRAWING, NUGGETS, SCORES, UNMATCHED, refuse_outputs
 from equipoise_cli.shared import FILE, TARGET, named, show_seen, takes_output, write
 from equipoise_cli.tables import check_figure, drawn, need_matplotlib
 
@@ -174,7 +174,7 @@ def agreement(
     kappa of levels and groups, with 95% bootstrap intervals. It also counts the nuggets found by
     one or several annotators, and has the mean and range of R, GF, GFRC, EGNP, EGF and GFRC2.
     """
-    refuse_outputs({"output": SCORES, "unmatched": NUGGETS})
+    refuse_outputs({"output": SCORES, "unmatched": UNMATCHED})
     import pandas as pd
 
     from equipoise.agreement import agreement as compare_annotators

@@ -376,6 +376,7 @@ def _table(
 
 def _pair_cells(comparison: Comparison, level: float) -> pd.DataFrame:
     """Lay differences above the diagonal, bold where they are significant, and p below it."""
+    import numpy as np
     import pandas as pd
 
     from equipoise.statistics.compare import letters, pair_matrix
@@ -384,10 +385,11 @@ def _pair_cells(comparison: Comparison, level: float) -> pd.DataFrame:
     differences, p_values = pair_matrix(comparison)
     names = letters(len(differences))
     rows = []
+    cells = np.stack([differences.to_numpy(), p_values.to_numpy()], axis=-1).tolist()
     for place, run in enumerate(differences.index):
         row: dict[str, Any] = {"": names[place], "run": run}
-        for other_place, other in enumerate(differences.index):
-            difference, p = differences.loc[run, other], p_values.loc[run, other]
+        for other_place, name in enumerate(names):
+            difference, p = cells[place][other_place]
             text, is_significant = "", False
             # A comparison with a baseline alone leaves most pairs without one.
             if place < other_place and pd.notna(difference):
@@ -395,7 +397,7 @@ def _pair_cells(comparison: Comparison, level: float) -> pd.DataFrame:
                 is_significant = bool(p <= significance(level))
             elif place > other_place and pd.notna(difference):
                 text = p_value(p)
-            row[names[other_place]] = Marked(text, best=is_significant)
+            row[name] = Marked(text, best=is_significant)
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import click
 import openai
@@ -38,6 +39,7 @@ class Endpoint:
 
     def __init__(self, url: str, key: str) -> None:
         self.url, self.key = url, key
+        self._forms = re.compile("|".join(map(re.escape, _forms(key))), re.IGNORECASE)
         is_local = re.fullmatch(r"localhost|::1|127\.[\d.]+", _host(url)) is not None
         if key and not is_local and urlsplit(url).scheme == "http":
             raise click.UsageError("--endpoint must be https, because a key is sent to it")
@@ -78,7 +80,7 @@ class Endpoint:
         """Return text, or the texts of a list or dictionary, without the key."""
         if isinstance(value, str):
             text = value.encode("utf-8", "replace").decode()  # without halves of pairs
-            return text.replace(self.key, "***") if self.key else text
+            return self._forms.sub("***", text) if self.key else text
         if isinstance(value, list):
             return [self.masked(item) for item in value]
         if isinstance(value, dict):
@@ -88,6 +90,16 @@ class Endpoint:
     def line(self, record: dict[str, Any]) -> str:
         """Return a line of a record."""
         return json.dumps(self.masked(record), ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _forms(key: str) -> set[str]:
+    """Return a key as a server may send it back: as it is, in addresses, JSON, hex and base64."""
+    forms = {key, quote(key, safe=""), key.replace("/", "\\/"), key.encode().hex()}
+    for before in range(3):  # bytes, such as those of a user, which shift all that follow
+        encoded = base64.b64encode(b" " * before + key.encode()).decode()
+        begin, end = -(-before * 4 // 3), (before + len(key)) * 4 // 3
+        forms |= {encoded[begin:end], encoded[begin:end].translate(str.maketrans("+/", "-_"))}
+    return {form for form in forms if len(form) >= len(key)}  # a part of a short key is a letter
 
 
 def _host(url: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +14,7 @@ from typing import Any
 import click
 
 from equipoise_cli.shared import TARGET
+from equipoise_compendium.formatting import CSV_DIGITS, PARQUET_MARK
 
 
 @dataclass(frozen=True)
@@ -22,22 +25,38 @@ class Kind:
     is_kind: Callable[[Path], bool]
 
 
+_NUMBERS = {"value", "mean", "difference", "expected", "probability"}
+
+
 def _header(path: Path) -> str:
-    """Return the column names of a CSV or Parquet file, between commas."""
+    """Return the column names of a table, between commas; empty where others wrote the table."""
     with path.open("rb") as file:
         beginning = file.read(2**16)
     if beginning.startswith(b"PAR1"):
         from pyarrow import parquet
 
-        return ",".join(parquet.read_schema(path).names)
-    return beginning.decode("utf-8-sig", "replace").partition("\n")[0]
+        schema = parquet.read_schema(path)
+        attributes = (schema.pandas_metadata or {}).get("attributes", {})
+        return ",".join(schema.names) if PARQUET_MARK in attributes else ""
+    text = beginning.decode("utf-8-sig", "replace").rpartition("\n")[0]
+    header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
+    for row in rows:
+        for name, cell in zip(header, row, strict=False):
+            if name in _NUMBERS and cell and not _is_written(cell):
+                return ""
+    return "" if "\r\n" in text else ",".join(header)
+
+
+def _is_written(number: str) -> bool:
+    """Return whether a number has the digits with which `write_csv` writes it."""
+    try:
+        return CSV_DIGITS % float(number) == number
+    except ValueError:
+        return False
 
 
 def table(name: str, header: str) -> Kind:
-    """Return the kind of a table with a header that matches a regular expression as a whole.
-
-    A table has no other mark of the command that wrote it.
-    """
+    """Return the kind of a table with a header that matches a regular expression as a whole."""
     return Kind(name, lambda path: bool(re.fullmatch(header, _header(path))))
 
 
@@ -57,10 +76,9 @@ CLUSTERS = table(
     "table of user clusters", "run,topic,turn,wc,probability,GWCrel,WCnonrel,GNP,.*Experience"
 )
 FACTORS = table("table of factors", "run,topic,part,served,mean,expected")
-NUGGETS = table(
-    "nugget table",
-    "(annotator,run,topic,turn,start,end,level,entity|run,topic,turn,start,end,level,.*)",
-)
+UNMATCHED = table("nugget table", "annotator,run,topic,turn,start,end,level,entity")
+NUGGETS = Kind("new nugget table", lambda _: False)
+"""Without a mark: people write such tables by hand."""
 DRAWING = Kind("figure of equipoise", _is_drawing)
 FOLDER = Kind("new folder", lambda _: False)
 

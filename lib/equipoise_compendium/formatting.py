@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 CSV_DIGITS = "%.12g"
+PARQUET_MARK = "written by equipoise"
+"""Key of the metadata of Parquet files; a CSV file has no place for a mark."""
 
 
 def rounded(number: float, scale: float = 1.0) -> float:

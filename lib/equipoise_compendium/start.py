@@ -15,7 +15,7 @@ import nbformat
 from equipoise_compendium import project
 from equipoise_compendium.printed import artefacts
 from equipoise_compendium.settings import settings
-from equipoise_compendium.writing import new_folder, write_files
+from equipoise_compendium.writing import left_parts, new_folder, remove_parts, write_files
 
 EXAMPLE = "own_conversation"
 """The notebook from which a notebook for another topic is copied."""
@@ -79,6 +79,7 @@ def _write_new(texts: Mapping[Path, str], changed: Mapping[Path, str] = {}) -> l
     if existing:
         raise ValueError(f"{', '.join(existing)} already exists; choose another name")
     write_files({**texts, **changed}, within=project.root())
+    remove_parts(left_parts(project.root(), "data/**/"))  # also in folders of other papers
     return [*texts, *changed]
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, TextIO
 
+import numpy as np
 import pandas as pd
 import psutil
 
 from equipoise_compendium import project
-from equipoise_compendium.formatting import CSV_DIGITS, reason, rounded
+from equipoise_compendium.formatting import CSV_DIGITS, PARQUET_MARK, reason, rounded
 
 _FORMULA = re.compile(r"\s*([=@]\S|[+-]\s*[^\W\d]|[+-].*(\w\(|[|!]))", re.DOTALL)
+_ROWS = 2**18  # that are written at once
 
 
 def rounded_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -40,40 +44,39 @@ def harmless(text: Any) -> Any:
     return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
 
 
-def _digits(cell: Any) -> Any:
-    """Write a float of a column of several types, to which ``float_format`` does not apply."""
-    is_number = isinstance(cell, float) and not math.isnan(cell)
-    return CSV_DIGITS % (cell + 0.0) if is_number else cell
+def _written(cell: Any, for_spreadsheets: bool) -> Any:
+    """Return a cell of a CSV: floats with 12 digits, and nothing for a missing value."""
+    if isinstance(cell, (float, np.floating)):
+        # The sign of a zero is arbitrary, because that of a sum of zeros is.
+        return "" if math.isnan(cell) else CSV_DIGITS % (cell + 0.0)
+    if pd.isna(cell):
+        return ""
+    return harmless(cell) if for_spreadsheets else cell
 
 
-def write_csv(
-    table: pd.DataFrame,
-    path: Path | TextIO | BinaryIO,
-    *,
-    for_spreadsheets: bool = False,
-) -> None:
+def _cells(column: pd.Series, for_spreadsheets: bool) -> Any:
+    """Return the cells of a column; each of its distinct values is written once."""
+    if pd.api.types.is_object_dtype(column):  # of several types, in which 1 equals 1.0 and True
+        return [_written(cell, for_spreadsheets) for cell in column]
+    codes, distinct = pd.factorize(column)
+    cells = [_written(cell, for_spreadsheets) for cell in distinct]
+    return np.array([*cells, ""], dtype=object)[codes]  # the code of a missing value is -1
+
+
+def write_csv(table: pd.DataFrame, path: Path | TextIO, *, for_spreadsheets: bool = False) -> None:
     """Write a table as CSV with 12 significant digits, the same bytes on every machine.
 
     ``for_spreadsheets`` applies `harmless` to text, for a table that people read, not programs.
     """
-    tidy = table.copy()
-    if for_spreadsheets:
-        tidy.columns = tidy.columns.map(harmless)
-    for place, dtype in enumerate(tidy.dtypes):
-        if pd.api.types.is_float_dtype(dtype):
-            # A negative zero becomes zero, because the sign of a sum of zeros is arbitrary.
-            tidy.isetitem(place, tidy.iloc[:, place] + 0.0)
-        elif for_spreadsheets and not pd.api.types.is_numeric_dtype(dtype):
-            tidy.isetitem(place, tidy.iloc[:, place].map(harmless))
-        if pd.api.types.is_object_dtype(dtype):
-            tidy.isetitem(place, tidy.iloc[:, place].map(_digits))
-    tidy.to_csv(
-        path,
-        index=False,
-        float_format=CSV_DIGITS,
-        lineterminator="\n",
-        encoding="utf-8",
-    )
+    with ExitStack() as stack:
+        if isinstance(path, Path):
+            path = stack.enter_context(path.open("w", encoding="utf-8", newline=""))
+        writer = csv.writer(path, lineterminator="\n")
+        writer.writerow([_written(name, for_spreadsheets) for name in table.columns])
+        for begin in range(0, len(table), _ROWS):
+            rows = table.iloc[begin : begin + _ROWS]
+            cells = [_cells(column, for_spreadsheets) for _, column in rows.items()]
+            writer.writerows(zip(*cells, strict=True))
 
 
 @contextmanager
@@ -84,19 +87,28 @@ def staging(target: Path) -> Iterator[Path]:
     """
     name = f".{target.name[:40]}-{secrets.token_hex(4)}-{os.getpid()}.equipoise-part"
     path = target.with_name(name)
-    left = []
-    for part in target.parent.glob(".*.equipoise-part"):
-        process = part.stem.rpartition("-")[2]
-        if not process.isdecimal() or not psutil.pid_exists(int(process)):
-            left.append(part)
     try:
         yield path
     finally:
-        for part in (path, *left):
-            if part.is_dir():
-                shutil.rmtree(part, ignore_errors=True)
-            else:
-                part.unlink(missing_ok=True)
+        remove_parts([path])
+        remove_parts(left_parts(target.parent))
+
+
+def left_parts(folder: Path, pattern: str = "") -> Iterator[Path]:
+    """Yield the temporary files that processes which were killed have left in a folder."""
+    for part in folder.glob(f"{pattern}.*.equipoise-part"):
+        process = part.stem.rpartition("-")[2]
+        if not process.isdecimal() or not psutil.pid_exists(int(process)):
+            yield part
+
+
+def remove_parts(parts: Iterable[Path]) -> None:
+    """Remove temporary files and folders."""
+    for part in parts:
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -134,9 +146,13 @@ def _write(path: Path, content: pd.DataFrame | str | bytes, *, parquet: bool) ->
         elif isinstance(content, bytes):
             file.write(content)
         elif parquet:
-            content.to_parquet(file, index=False)
+            marked = content.copy(deep=False)
+            marked.attrs = {PARQUET_MARK: True}  # pandas keeps it in the metadata
+            marked.to_parquet(file, index=False)
         else:
-            write_csv(content, file)
+            text = io.TextIOWrapper(file, "utf-8", newline="")
+            write_csv(content, text)
+            text.flush()
         file.flush()
         os.fsync(file.fileno())
 

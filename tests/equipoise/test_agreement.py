@@ -113,6 +113,22 @@ def test_counts_coefficients_and_ranges_of_scores() -> None:
     assert scores["value"] == pytest.approx(np.mean(values))
 
 
+def test_an_interval_is_that_of_resampled_units() -> None:
+    """Two annotators of 200 nuggets, which match one by one."""
+    rng = np.random.default_rng(3)
+    levels = rng.integers(1, 3, (2, 200))
+    levels[1, :120] = levels[0, :120]
+    annotators = {
+        name: table([(f"T{n}", 1, 2, level, "small") for n, level in enumerate(row)])
+        for name, row in zip("xy", levels, strict=True)
+    }
+    result = agreement(annotators, SETS).query("attribute == 'level'").set_index("measure")
+    for name, coefficient in {"alpha": lambda x: alpha(x, "ordinal"), "kappa": kappa}.items():
+        samples = [coefficient(levels[:, rng.integers(0, 200, 200)] + 0.0) for _ in range(999)]
+        interval = result.loc[name, ["low", "high"]].astype(float)
+        np.testing.assert_allclose(interval, np.quantile(samples, [0.025, 0.975]), atol=0.03)
+
+
 def test_three_annotators_have_alpha_and_no_kappa() -> None:
     result = agreement({"x": FIRST, "y": SECOND, "z": FIRST}, SETS)
     assert set(result["measure"]) & {"kappa", "Dice"} == set()

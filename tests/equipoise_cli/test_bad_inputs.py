@@ -400,7 +400,10 @@ MORE += [
 def test_a_command_replaces_its_own_outputs_and_no_others(command: str, folder: Path) -> None:
     assert called(*words_of(command)).exit_code == 0
     own = outputs(folder)
-    assert called(*words_of(command)).exit_code == 0
+    # People write nugget tables by hand, too, and nothing in a table shows who did.
+    has_nuggets = command.startswith("nuggets")
+    again = called(*words_of(command))
+    assert again.exit_code == (2 if has_nuggets else 0)
     assert outputs(folder) == own
     for name in own:
         others = {

@@ -309,3 +309,30 @@ def test_help_shows_a_sample_of_each_format() -> None:
     text = called("compare", "--help").output
     assert "mine,T1,,nDCG@10,0.31" in text
     assert "\b" not in text
+
+
+@pytest.mark.parametrize("column", ["run", "topic", "attribute", "measure", "value"])
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_a_list_in_scores_is_one_sentence(column: str, ending: str, tmp_path: Path) -> None:
+    names = ["run", "topic", "attribute", "measure", "value"]
+    rows = [[run, topic, "", "R", 0.5] for run in "ab" for topic in "xyz"]
+    table = pd.DataFrame(rows, columns=names, dtype=object)
+    table[column] = [[1]] * len(table)
+    path = tmp_path / f"scores.{ending}"
+    if ending == "jsonl":
+        table.to_json(path, orient="records", lines=True)
+    else:
+        table.to_parquet(path)
+    result = called("compare", path)
+    assert result.exit_code == 2
+    assert f'"{column}": must be' in result.stderr
+
+
+def test_categories_of_parquet_are_text(tmp_path: Path) -> None:
+    rows = [[run, topic, "R", len(topic)] for run in "ab" for topic in ("x", "yy", "zzz")]
+    table = pd.DataFrame(rows, columns=["run", "topic", "measure", "value"])
+    table.to_parquet(tmp_path / "plain.parquet")
+    names = ["run", "topic", "measure"]
+    table.astype(dict.fromkeys(names, "category")).to_parquet(tmp_path / "categories.parquet")
+    read = read_scores(tmp_path / "categories.parquet")
+    pd.testing.assert_frame_equal(read, read_scores(tmp_path / "plain.parquet"))

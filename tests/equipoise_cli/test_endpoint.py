@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import subprocess
@@ -10,8 +11,11 @@ import time
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import chat_server
 from commands import called
@@ -112,6 +116,23 @@ def test_only_the_endpoint_gets_the_key(
         assert "You said Bearer ***." in text
     # The masked settings are those of the same command.
     assert called(*words_for(server.url, "--note", f"with {KEY}")).exit_code == 0
+
+
+@given(st.binary(max_size=5), st.text("abcXYZ019+/-_", min_size=8), st.binary(max_size=5))
+@settings(deadline=None)
+def test_a_key_is_masked_in_every_form(before: bytes, key: str, after: bytes) -> None:
+    """As it is, in an address, in JSON, hex and base64, also between other bytes."""
+    whole = before + key.encode() + after
+    texts = [key, key.upper(), quote(key, safe=""), json.dumps(key).replace("/", "\\/")]
+    texts += [
+        whole.hex(),
+        base64.b64encode(whole).decode(),
+        base64.urlsafe_b64encode(whole).decode(),
+    ]
+    from equipoise_cli.endpoint import Endpoint  # which needs the extra
+
+    masked = Endpoint("http://127.0.0.1:1/v1", key).masked({"texts": texts})["texts"]
+    assert all("***" in text for text in masked), masked
 
 
 @pytest.mark.parametrize(

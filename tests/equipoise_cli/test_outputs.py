@@ -69,6 +69,26 @@ def test_an_output_of_the_same_kind_is_written_again(ending: str, folder: Path) 
         assert (folder / name).read_text().startswith("run,topic,attribute,measure,value\n")
 
 
+def test_a_table_by_hand_is_not_replaced(folder: Path) -> None:
+    """Scores with the header of the command, and digits or line ends of another program."""
+    header = "run,topic,attribute,measure,value"
+    for text in (
+        "{}\na,b,,GFRC2,0.50\n",
+        "{}\na,b,,GFRC2,0.3333333333333333\n",
+        "{}\r\na,b,,R,1\r\n",
+    ):
+        (folder / "a.csv").write_bytes(text.format(header).encode())
+        result = called(*GFRC2, "-o", "a.csv")
+        assert "exists and is not a table of scores" in result.stderr
+        assert (folder / "a.csv").read_bytes().decode() == text.format(header)
+    pd.DataFrame([["a", "b", "", "R", 0.5]], columns=header.split(",")).to_parquet("a.parquet")
+    assert called(*GFRC2, "-o", "a.parquet").exit_code == 2
+    words = ["nuggets", "n.csv", "--attributes", "sets.yaml", "-o", "copy.csv"]
+    assert called(*words).exit_code == 0
+    assert called(*words).exit_code == 2
+    assert called(*words, "--force").exit_code == 0
+
+
 def test_a_fault_leaves_all_outputs_unwritten(folder: Path) -> None:
     (folder / "a.csv").write_text("run,topic,attribute,measure,value\nthe last good scores\n")
     (folder / "n.csv").write_text(NUGGETS.replace(",2,", ",x,", 1))

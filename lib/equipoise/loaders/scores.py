@@ -94,6 +94,7 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, str]:
     columns = [column for column in _COLUMNS if column != "run" or not name]
     if "attribute" not in source.frame.columns:
         source.frame["attribute"] = ""
+    source.reject_lists(columns[:-1])
     table = source.frame[columns].copy()
     text = table["value"].astype("str").str.strip()
     values = pd.to_numeric(text, errors="coerce").astype("float64")

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, islice, product
 from string import ascii_lowercase
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -286,14 +285,13 @@ def pair_matrix(comparison: Comparison) -> tuple[pd.DataFrame, pd.DataFrame]:
     [[nan, 1.5], [-1.5, nan]]
     """
     runs = comparison.leaderboard["run"].tolist()
-    differences = pd.DataFrame(np.nan, index=runs, columns=runs)
-    p_values = differences.copy()
-    pairs: Sequence[Any] = comparison.comparisons.to_dict("records")
-    for row in pairs:
-        first, second = row["a"], row["b"]
-        differences.loc[first, second] = row["difference"]
-        differences.loc[second, first] = -row["difference"]
-        p_values.loc[first, second] = p_values.loc[second, first] = row["p_corrected"]
+    pairs = comparison.comparisons
+    mirrored = pairs.rename(columns={"a": "b", "b": "a"}).assign(difference=-pairs["difference"])
+    wide = pd.concat([pairs, mirrored]).pivot(index="a", columns="b")  # noqa: PD010
+    differences, p_values = (
+        wide[name].reindex(index=runs, columns=runs).rename_axis(index=None, columns=None)
+        for name in ("difference", "p_corrected")
+    )
     return differences, p_values
 
 

@@ -57,10 +57,15 @@ def percentile_interval(samples: ArrayLike, level: float = 0.95) -> tuple[float,
 def drawn_counts(units: int, rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
     """How often a resample has each unit, in blocks shaped (some of the resamples, units)."""
     for size in batches(resamples, units):
-        drawn = rng.integers(units, size=(size, units))
-        places = np.arange(size)[:, np.newaxis] * units + drawn
-        counts = np.bincount(places.ravel(), minlength=size * units)
-        yield counts.reshape(size, units).astype(np.float64)
+        counts = np.empty((size, units))
+        # Few are counted at a time, in memory that a processor keeps close.
+        few = max(2**16 // units, 1)
+        for begin in range(0, size, few):
+            rows = counts[begin : begin + few]
+            drawn = rng.integers(units, size=rows.shape, dtype=np.uint32)
+            places = np.arange(len(rows))[:, np.newaxis] * units + drawn
+            rows[:] = np.bincount(places.ravel(), minlength=rows.size).reshape(rows.shape)
+        yield counts
 
 
 def mean_interval(

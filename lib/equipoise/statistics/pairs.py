@@ -475,5 +475,6 @@ def _choices_of_units(units: int, rng: np.random.Generator, resamples: int) -> I
         yield (numbers >> np.arange(units) & 1).astype(np.float64)
         return
     for drawn in batches(resamples, 2 * units):
-        both = np.tile(np.arange(2), (drawn, units, 1))
-        yield rng.permuted(both, axis=2)[:, :, 0].astype(np.float64)
+        # The bits by which `Generator.permuted` exchanges two values.
+        bits = rng.integers(2**32, size=(drawn, units), dtype=np.uint32) & 1
+        yield 1.0 - bits
