@@ -18,6 +18,7 @@ from equipoise.measures.citations import (
     OVER_RETRIEVED,
     citation_share,
     citation_verdicts,
+    citations,
     in_brackets,
 )
 from equipoise.statistics import mean_interval
@@ -236,6 +237,77 @@ ADDRESSES = {"wiki.org/rain_(film)": 1, "news.org/2024/05/b": 2}
 def test_links_and_marks_are_read(text: str, read: tuple[str, str]) -> None:
     texts, styles = in_brackets([text], "auto", [2], [ADDRESSES])
     assert (texts[0], styles[0]) == read
+
+
+# A list of references below an answer: its heading, what is before and between its items, and the
+# marks in the answer and in the list.
+HEADINGS = [
+    "",
+    "Sources:",
+    "**References**",
+    "## Sources",
+    "References:\n",
+    "Bibliography",
+    "出典：",
+]
+ITEMS = {
+    "[{}]": ["[{}] {}", "- [{}] {}", "[{}]: {}", "* **[{}]** {}", "> [{}] {}"],
+    "[{}] ": ["[{}] [{}](https://a.org/x) and more", "[{}] {}, https://a.org/x"],
+    "[^{}]": ["[^{}]: {}"],
+    "【{}】": ["【{}】{}", "- 【{}】 {}"],
+    "[Source {}]": ["[Source {}] {}.pdf", "- [Source {}]: {}"],
+    "<sup>{}</sup>": ["<sup>{}</sup> {}", "- <sup>{}</sup> [{}](https://a.org/x)"],
+}
+LISTS = st.sampled_from([(mark, item) for mark, items in ITEMS.items() for item in items])
+NAMES = ["Alpha", "Beta", "Gamma", "Delta"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    LISTS,
+    st.sampled_from(HEADINGS),
+    st.sampled_from(["", "\n\nLet me know if you need more.", "\n"]),
+    st.booleans(),
+)
+def test_a_list_of_references_changes_nothing(
+    cited: list[int], forms: tuple[str, str], heading: str, end: str, in_one_line: bool
+) -> None:
+    mark, item = forms
+    body = "Boils " + " so ".join(mark.format(number) for number in cited) + "."
+    items = [item.format(number, name) for number, name in enumerate(NAMES, start=1)]
+    references = "\n".join(["", *filter(None, [heading]), *items])
+    if in_one_line and ":" in heading and item[0] in "[【<" and "https" not in item:
+        references = f"{heading} {' '.join(items)}"
+        end = ""
+    numbers = {"a.org/x": 1, "b.org/x": 2}
+    text = f"{body}\n{references}{end if heading else ''}"
+    for style in ("auto", "bracket"):
+        with_list = in_brackets([text], style, [4], [numbers] if style == "auto" else None)
+        alone = in_brackets([body], style, [4], [numbers] if style == "auto" else None)
+        read = citations(with_list[0][0], 4).cited
+        if style == "auto" and "https" in item and mark[0] == "[":
+            assert read == (1,)  # its links say which document each number is
+        elif mark.startswith("[{}]") or style == "auto":
+            assert read == citations(alone[0][0], 4).cited
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "So [1].\n\n[1] shows this.\n[2] does not.",  # begins with citations
+        "[1] Rain fell.\n\n[2] Snow fell.\n[3] Hail fell.",
+        "So [1].\n\nSources:\n- Oranges [2]\n- Lemons [3]",  # a part of the answer
+        "So [1].\n\nSources:\n1. Oranges [2]\n2. Lemons [3]",
+        "So [1].\n\n1. Rain [2]\n2. Snow [3]",
+        "Rain. Source: [1]\n\nSnow. Source: [2]",
+        "Rain. Sources: [1] and [2].",
+        "Rain [1]. See references [2] and [3].",
+        "Sources:\n[1] Alpha\n[2] Beta",  # nothing else cites
+    ],
+)
+def test_what_is_no_list_of_references_is_read(text: str) -> None:
+    assert in_brackets([text], documents=[4])[0] == [text]
 
 
 def test_enumerations_are_no_citations_where_answers_cite_otherwise() -> None:

@@ -22,6 +22,7 @@ from equipoise.arrays import Floats, ratio
 from equipoise.coverage import Seen, first, judge
 from equipoise.declared import checked, measure
 from equipoise.errors import Note, excerpt, listed, need_columns
+from equipoise.measures.reference_lists import before_references
 from equipoise.statistics.intervals import intervals_of_means, verdict
 
 declared = partial(
@@ -184,7 +185,8 @@ _LINK = re.compile(
 )
 _DEFINITION = re.compile(
     r"(?m)^[-*> ]{0,6}(?:\[\^?([0-9]{1,3})\]:?|([0-9]{1,3})[.):])\*{0,2}[ ]*"
-    rf"(?:\[[^\[\]\n]{{0,200}}\]\(|[^\[\]\n]{{0,200}}?)<?({_ADDRESS})[)>. ]*$"
+    rf"(?:\[[^\[\]\n]{{0,200}}\]\(|[^\[\]\n]{{0,200}}?)<?({_ADDRESS})[)>. ]*"
+    r"(?(1)[^\[\]\n]{0,200})$"  # words follow a bracketed number only
 )
 _DEFINED = re.compile(rf"\[\^?({_LIST})\](?!:)")
 _END = ".,;:!?*_'"  # of a sentence or of emphasis, not of an address
@@ -224,11 +226,12 @@ def plain_address(address: str) -> str:
     return f"{shared}?{'&'.join(parameters)}" if parameters else shared
 
 
-def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
+def _marked_links(text: str, addresses: Mapping[str, int], references: str) -> str:
     """Mark links to documents by their numbers, and the numbers that a list of links defines.
 
     A link to any page of ``//host`` is one to its document. A number that links to anything else
-    cites a document that was not retrieved.
+    cites a document that was not retrieved. ``references``: the text with its list, where it was
+    left out.
     """
 
     def number(address: str) -> int:
@@ -246,8 +249,14 @@ def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
             return link[0]
         return marked(document) + ("" if link[1] else link[2][len(address) :])
 
-    lines = _DEFINITION.finditer(text)
-    defined = {int(line[1] or line[2]): number(line[3]) for line in lines}
+    hosts = {(host_of(address), number) for address, number in addresses.items()}
+    defined = {}
+    for line in _DEFINITION.finditer(references or text):
+        given = int(line[1] or line[2])
+        defined[given] = number(line[3])
+        # Another page of the site whose document has this number.
+        if defined[given] == LARGEST_NUMBER and (host_of(line[3]), given) in hosts:
+            defined[given] = given
     if defined:
         body = _DEFINITION.sub("", text)
 
@@ -258,16 +267,18 @@ def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
             return marked(", ".join(str(defined.get(number, number)) for number in numbers))
 
         text = _DEFINED.sub(renumbered, body)
-        if "\x02" not in text:  # a list of sources, and no number in the text
+        if "\x02" not in text and not references:  # a list of sources, and no number in the text
             text += " ".join(map(marked, defined.values()))
     return _LINK.sub(linked, text)
 
 
-def _bracketed(text: str, style: str, addresses: Mapping[str, int] | None = None) -> str:
+def _bracketed(
+    text: str, style: str, addresses: Mapping[str, int] | None = None, references: str = ""
+) -> str:
     """Return a text with the citations of a style, and links to documents, in square brackets."""
     text = text.translate({2: None, 3: None})
     if addresses:
-        text = _marked_links(text, addresses)
+        text = _marked_links(text, addresses, references)
     if style != "bracket":
         marks = STYLES[style] if style in STYLES else re.compile(style)
 
@@ -303,7 +314,8 @@ def in_brackets(
     Powers and enumerations look like superscripts and ``(1)``. These styles are read in answers
     without other citations, if half of these answers and a tenth of all answers have them.
     ``documents`` is how many each answer had. ``addresses`` are the numbers of its documents by
-    their `plain_address`, so that ``auto`` also reads links to them.
+    their `plain_address`, so that ``auto`` also reads links to them. A list of references below an
+    answer is left out, as `before_references` does, unless the answer has no other citation.
 
     Returns the texts and the style of each, empty where ``auto`` finds none.
 
@@ -317,23 +329,16 @@ def in_brackets(
             names = ", ".join(STYLES)
             raise ValueError(f"citation_style must be auto, {names}, or a regular expression")
         try:
-            return [_bracketed(text, style) for text in texts], [style] * len(texts)
+            chosen_texts = [_reading(text, [style])[style][0] for text in texts]
         except re.error as error:
             raise ValueError(f"citation_style must be a regular expression: {error}") from None
-    readings = []  # of each answer: for each style its text, and how many documents it cites
-    for text, largest, numbers in zip(
-        texts, documents or [None] * len(texts), addresses or [{}] * len(texts), strict=True
-    ):
-        read = {}
-        for name, marks in STYLES.items():
-            if name == "bracket" or marks.search(text):
-                bracketed = _bracketed(text, name, numbers)
-                read[name] = bracketed, len(citations(bracketed, largest).cited)
-        if numbers and "://" in text:
-            # Of equal readings the first is chosen: a link where numbers alone cite nothing.
-            bracketed, count = read["link"] = read["bracket"]
-            read["bracket"] = bracketed, min(count, len(citations(text, largest).cited))
-        readings.append(read)
+        return chosen_texts, [style] * len(texts)
+    readings = [
+        _reading(text, list(STYLES), largest, numbers)
+        for text, largest, numbers in zip(
+            texts, documents or [None] * len(texts), addresses or [{}] * len(texts), strict=True
+        )
+    ]
     clear = [*(name for name in STYLES if name not in _AMBIGUOUS), "link"]
     styles = [_most_cited(read, clear) for read in readings]
     for name in _AMBIGUOUS:
@@ -344,6 +349,32 @@ def in_brackets(
                 styles[place] = name
     chosen_texts = [read[name or "bracket"][0] for read, name in zip(readings, styles, strict=True)]
     return chosen_texts, styles
+
+
+def _reading(
+    text: str,
+    styles: Sequence[str],
+    largest: int | None = None,
+    addresses: Mapping[str, int] | None = None,
+) -> dict[str, tuple[str, int]]:
+    """Return for each style the text, and how many documents it cites; as in `in_brackets`."""
+    body = before_references(text)
+    for part, references in [(body, text), (text, "")] if body != text else [(text, "")]:
+        read = {}
+        cites = False
+        for name in styles:
+            if name in ("bracket", styles[0]) or STYLES[name].search(part):
+                bracketed = _bracketed(part, name, addresses, references)
+                found = citations(bracketed, largest)
+                read[name] = bracketed, len(found.cited)
+                cites = cites or bool(found.cited or found.out_of_range)
+        if addresses and "://" in text and "bracket" in read:
+            # Of equal readings the first is chosen: a link where numbers alone cite nothing.
+            bracketed, count = read["link"] = read["bracket"]
+            read["bracket"] = bracketed, min(count, len(citations(part, largest).cited))
+        if cites:
+            break
+    return read
 
 
 def note_styles(styles: Sequence[str]) -> None:
