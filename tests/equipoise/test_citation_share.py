@@ -322,6 +322,37 @@ def test_an_expression_captures_numbers_only() -> None:
         in_brackets(["So https://n.org/05/a"], r"https?://\S+")
 
 
+STYLES_OF_NUMBERS = ["[{}]", "[^{}]", "【{}】", "[doc {}]", "<cite>{}</cite>", "<sup>{}</sup>"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sets(st.integers(1, 4), min_size=1), min_size=1, max_size=8),
+    st.sampled_from(STYLES_OF_NUMBERS),
+)
+def test_numbers_from_0_are_those_from_1(cited: list[set[int]], mark: str) -> None:
+    def texts_from(first: int) -> list[str]:
+        marked = [[mark.format(number - 1 + first) for number in numbers] for numbers in cited]
+        return ["It boils " + ", ".join(marks) + "." for marks in marked]
+
+    documents = [4] * len(cited)
+    expected = in_brackets(texts_from(1), documents=documents)
+    assert in_brackets(texts_from(0), documents=documents, first_number="0") == expected
+    if any(1 in numbers for numbers in cited):
+        with pytest.warns(Note, match="numbers are read from 0"):
+            assert in_brackets(texts_from(0), documents=documents) == expected
+
+
+def test_an_invented_0_does_not_move_the_other_numbers() -> None:
+    texts = [*many()["answer"], "So [0]."]
+    with pytest.warns(Note, match=r"1 of 61 answers .* numbers are read from 1"):
+        assert in_brackets(texts, documents=[3] * 61)[0] == texts
+    assert in_brackets(texts, documents=[3] * 61, first_number="1")[0] == texts
+    links = ["So [0], [news](https://news.org/2024/05/b)."]
+    read = in_brackets(links, documents=[2], addresses=[ADDRESSES], first_number="0")[0]
+    assert read == ["So [1], [2]."]
+
+
 # --- what is read ---------------------------------------------------------------------------------
 
 
@@ -351,14 +382,16 @@ def test_there_is_no_verdict_where_less_than_nine_tenths_are_read() -> None:
     # The fifth has no documents.
     for name in ("sources", "relevant"):
         answers[name] = answers[name].where(answers.index != 4, [()] * 60)
-    scores = citation_share(answers, resamples=99)
+    with pytest.warns(Note, match="1 of 56 citations are out of range"):
+        scores = citation_share(answers, resamples=99)
     reasons = ["no citation", "no answer", "cites only what was not retrieved"]
     reasons += ["only malformed citations", "no retrieved document"]
     assert scores.attrs["not_read"] == {"answers": 60} | dict.fromkeys(reasons, 1)
     assert means_of(scores).loc[("a", OVER_RETRIEVED), "read"] == pytest.approx(55 / 60)
     assert citation_verdicts(scores)[0].endswith("n = 55, 91% read: cited more than its share")
     answers.loc[5:6, "answer"] = "So it is."
-    sentences = citation_verdicts(citation_share(answers, resamples=99))
+    with pytest.warns(Note, match="1 of 54 citations are out of range"):
+        sentences = citation_verdicts(citation_share(answers, resamples=99))
     assert sentences[0].endswith("n = 53, 88% read: no verdict, less than 90% was read")
     # Documents without a source are counted, and are no source.
     without = many().assign(sources=[("a", NO_SOURCE, "b")] * 60)

@@ -214,6 +214,30 @@ def of_trec(log: dict[str, Any]) -> dict[str, Any]:
     return {"topic_id": log["question"], "references": ids, "answer": sentences}
 
 
+def test_numbers_of_trec_are_positions_also_where_ids_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    rows = [of_trec(log) for log in logs()]
+    columns = []
+    for names in (["d0", "d1", "d2", "d3"], ["3", "0", "1", "2"], ["40", "50", "60", "70"]):
+        n_documents = len(rows[0]["references"])
+        renamed = [
+            {**row, "topic_id": f"q{place}", "references": names[:n_documents]}
+            for place, row in enumerate(rows)
+        ]
+        if names[0] == "40":  # numbers that can only be ids
+            for row in renamed:
+                cited = [int(names[place]) for place in row["answer"][0]["citations"]]
+                row["answer"] = [{"text": "So", "citations": cited}]
+        path.write_text(lines_of(renamed))
+        (tmp_path / "qrels.txt").write_text(
+            "".join(f"q{place} 0 {names[0]} 1\n" for place in range(len(rows)))
+        )
+        result = called("score", "attribution", path, "--qrels", tmp_path / "qrels.txt")
+        assert result.exit_code == 0, result.output
+        columns.append(table_of(result.stdout)["value"].dropna().tolist())
+    assert columns[0] == columns[1] == columns[2]
+
+
 def of_alce(log: dict[str, Any]) -> dict[str, Any]:
     documents = [{"id": d["id"], "url": f"http://{d['site']}/p"} for d in log["documents"]]
     return {"question": log["question"], "output": log["answer"], "docs": documents}

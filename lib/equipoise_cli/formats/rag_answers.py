@@ -2,9 +2,10 @@
 
 *TREC* (RAG 2024 and 2025, RAGTIME, iKAT 2025) has objects with ``references``, ids of documents,
 and ``answer`` or ``responses``, a list of ``text`` and ``citations``. Citations are positions in
-the references from 0, or ids. *Frameworks* are LangChain, LlamaIndex, RAGAS and OpenAI;
-``answer_presets.yaml`` lists their fields, and ``--map`` names other fields. The format of this
-library is in `equipoise.loaders.answers`.
+the references from 0, or ids. Where both are possible a number is a position, and text is an id.
+*Frameworks* are LangChain, LlamaIndex, RAGAS and OpenAI; ``answer_presets.yaml`` lists their
+fields, and ``--map`` names other fields. The format of this library is in
+`equipoise.loaders.answers`.
 
 A question is named by its id, else by its words with ``_`` between, else by its place in the file.
 The other keys of an answer become columns of the same name. A name that is one of `_OUR_COLUMNS`
@@ -231,15 +232,23 @@ def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
             cited = sentence.get("citations") or []
             references += [citation for citation in cited if isinstance(citation, str)]
     ids = list(dict.fromkeys(map(str, references)))
+    every = [citation for sentence in sentences for citation in sentence.get("citations") or ()]
+    numbers = [citation for citation in every if isinstance(citation, (int, float))]
+    # Numbers are positions, unless they can only be ids.
+    are_ids = any(not 0 <= number < len(ids) for number in numbers) and all(
+        f"{number:.0f}" in ids for number in numbers
+    )
     texts = []
     for sentence in sentences:
         text = sentence["text"].translate(_TO_ROUND)  # its own brackets are no citations
         for citation in sentence.get("citations") or ():
-            if str(citation) in ids:
-                cited = ids.index(str(citation)) + 1
+            is_number = isinstance(citation, (int, float))
+            name = f"{citation:.0f}" if is_number else str(citation)
+            if name in ids and (are_ids or not is_number):
+                cited = ids.index(name) + 1
             else:
-                is_place = str(citation).removesuffix(".0").isdecimal()
-                cited = int(float(citation)) + 1 if is_place else len(ids) + 1
+                is_place = name.removesuffix(".0").isdecimal()
+                cited = int(float(name)) + 1 if is_place else len(ids) + 1
             text += f" [{cited}]"
         texts.append(text)
     question, _ = _question(content, {}, number)
