@@ -166,6 +166,9 @@ def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
 @click.option(
     "--unmatched", type=TARGET, help="Also write the nuggets that only one annotator found."
 )
+@click.option(
+    "--gains", metavar="level:gain,...", help="Gain of each level in the scores.  [those of each]"
+)
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the bootstrap.")
 @takes_output
 def agreement(
@@ -175,6 +178,7 @@ def agreement(
     keys: tuple[str, ...],
     offsets: str,
     unmatched: Path | None,
+    gains: str | None,
     seed: int,
     output: Path | None,
 ) -> None:
@@ -199,7 +203,7 @@ def agreement(
     for name, parts in frames.items():
         frame = pd.concat(parts, ignore_index=True).fillna("")
         annotations[name] = nugget_table(frame, sets, name=f"annotations of {name}")
-    scores = compare_annotators(annotations, sets, seed)
+    scores = compare_annotators(annotations, sets, seed, gains)
     show_seen(scores)
     tables: dict[Any, Any] = {output: scores}
     if unmatched is not None:

@@ -352,4 +352,4 @@ def test_files_that_name_no_annotator_are_one_annotator_each(tmp_path: Path) -> 
     result = called("agreement", *files, "--attributes", sets)
     assert result.exit_code == 0, result.output
     assert ",,,units found by several,1" in result.stdout
-    assert "1 of 1 conversations have annotations of all annotators (100%)" in result.stderr
+    assert "1 of 1 conversations have annotations of two annotators or more (100%)" in result.stderr
