@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import chat_server
 from commands import called
+from equipoise_cli.endpoint import Endpoint
 from equipoise_cli.formats.chats import read_chats
 from equipoise_cli.harvest import judge, read_topics
 
@@ -86,6 +88,29 @@ def test_the_same_command_continues_an_interrupted_record(
     assert "has other settings (sampling); choose another --output" in harvest(
         server.url, "--seed", "5"
     )
+
+
+def test_two_harvests_do_not_share_a_record(
+    server: chat_server.Server, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert harvest(server.url, "--trials", "1", "--transcripts", "t.txt") == ""
+    record, transcripts = folder / "r.jsonl", (folder / "t.txt").read_text()
+    lines = record.read_text().splitlines(keepends=True)
+    record.write_text("".join([*lines, lines[2]]))
+    message = harvest(server.url, "--trials", "1", "--transcripts", "t.txt")
+    assert "line 6: must be the record of one harvest, got turn 2 of topic F1 in trial 1" in message
+    assert (folder / "t.txt").read_text() == transcripts
+    record.write_text("".join(lines[:2]))
+    chat = Endpoint.chat
+
+    async def chat_while_another_writes(self: Endpoint, **arguments: Any) -> Any:
+        with record.open("a") as file:
+            file.write(lines[2])
+        return await chat(self, **arguments)
+
+    monkeypatch.setattr(Endpoint, "chat", chat_while_another_writes)
+    assert "another harvest writes to it" in harvest(server.url, "--trials", "1")
+    assert record.read_text() == "".join(lines[:3])
 
 
 def test_a_busy_server_is_asked_again_and_a_broken_one_is_named(
