@@ -11,6 +11,7 @@ import pytest
 
 import chat_server
 from commands import called
+from equipoise.errors import Note
 from equipoise_cli.endpoint import Endpoint
 from equipoise_cli.formats.chats import read_chats
 from equipoise_cli.harvest import judge, read_topics
@@ -191,3 +192,17 @@ def test_chat_logs_become_transcripts(form: str, dump: object, folder: Path) -> 
     done = called("harvest", "--from", path, "--transcripts", "t.txt")
     assert done.exit_code == 0, done.output
     assert "### S2\nNo.\n" in (folder / "t.txt").read_text()
+
+
+def test_a_conversation_that_begins_with_the_assistant_is_left_out(folder: Path) -> None:
+    greeting = {"from": "gpt", "value": "How can I help?"}
+    begun = {**CHATS["ShareGPT"], "id": "T2"}
+    begun["conversations"] = [greeting, *begun["conversations"]]
+    path = folder / "chats.json"
+    path.write_text(json.dumps([CHATS["ShareGPT"], begun]))
+    with pytest.warns(Note) as notes:
+        assert list(read_chats(path)) == [("gpt_x", "T_1")]
+    assert "left out 1 of 2 conversations that begin with the assistant (T2)" in str(notes[-1])
+    path.write_text(json.dumps([begun]))
+    with pytest.raises(ValueError, match="at least one conversation that begins with the user"):
+        read_chats(path)
