@@ -3,9 +3,9 @@
 *TREC* (RAG 2024 and 2025, RAGTIME, iKAT 2025) has objects with ``references``, ids of documents,
 and ``answer`` or ``responses``, a list of ``text`` and ``citations``. Citations are positions in
 the references from 0, or ids. Where both are possible a number is a position, and text is an id.
-*Frameworks* are LangChain, LlamaIndex, RAGAS and OpenAI; ``answer_presets.yaml`` lists their
-fields, and ``--map`` names other fields. The format of this library is in
-`equipoise.loaders.answers`.
+*Frameworks* are LangChain, LlamaIndex, RAGAS and OpenAI (chats and responses);
+``answer_presets.yaml`` lists their fields, and ``--map`` names other fields. The format of this
+library is in `equipoise.loaders.answers`.
 
 A question is named by its id, else by its words with ``_`` between, else by its place in the file.
 The other keys of an answer become columns of the same name. A name that is one of `_OUR_COLUMNS`
@@ -14,6 +14,7 @@ gets the prefix ``log.``.
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -36,10 +37,31 @@ FIELDS = ("question", "answer", "documents", "sources", "relevant")
 _PATH = re.compile(r"[^\s.,=\[\]]+(\[(-?\d+)?\])?(\.[^\s.,=\[\]]+(\[(-?\d+)?\])?)*")
 _IDS = ("question_id", "query_id", "qid", "topic_id", "narrative_id", "turn_id", "custom_id", "id")
 _WORDS = ("question", "input", "query", "user_input", "query_str", "prompt")
-_DOCUMENT_IDS = ("id", "id_", "node_id", "doc_id", "docid", "document_id", "chunk_id", "_id")
-_SOURCE_KEYS = ("source", "site", "domain", "publisher", "url", "link", "file_name", "filepath")
+_DOCUMENT_IDS = (
+    "id",
+    "id_",
+    "node_id",
+    "doc_id",
+    "docid",
+    "document_id",
+    "chunk_id",
+    "_id",
+    "file_id",
+)
+_SOURCE_KEYS = (
+    "source",
+    "site",
+    "domain",
+    "publisher",
+    "url",
+    "link",
+    "file_name",
+    "filename",
+    "filepath",
+)
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}\.?(?::\d+)?(?:/.*)?", re.IGNORECASE)
 _FILE = re.compile(r"[^/]*\.(?:csv|docx?|html?|json|md|pdf|pptx?|txt|xlsx?|xml)", re.IGNORECASE)
+_NEIGHBOURS = re.compile(r"""['"]\s+['"]""")
 _TO_ROUND = str.maketrans("[]", "()")
 
 _OUR_COLUMNS = {"question", "answer", "document_fields", "shown", "addresses", "documents"}
@@ -116,11 +138,40 @@ def _presets() -> dict[str, Paths]:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _text(content: Any) -> str:
-    """Return the text of a message, which may be in parts."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return str(content)
+def _text(content: Any, documents: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the text of a message, which may be in parts, with the files that it cites."""
+    if not isinstance(content, list):
+        return str(content)
+    ids = [document["#"] for document in documents]
+    texts = []
+    for part in content:
+        if isinstance(part, dict):
+            text = str(part.get("text") or "")
+            notes = [note for note in part.get("annotations") or () if isinstance(note, dict)]
+            cited = [(note.get("index"), note.get("file_id")) for note in notes]
+            places = [(place, name) for place, name in cited if name in ids and type(place) is int]
+            for place, name in sorted(places, reverse=True):
+                text = f"{text[:place]} [{ids.index(name) + 1}]{text[place:]}"
+            texts.append(text)
+    return "".join(texts)
+
+
+def _with_lists(file: Path, line: int | None, content: dict[str, Any]) -> dict[str, Any]:
+    """Return an object in which lists that a table saved as text are lists."""
+    lists = {}
+    for paths in _presets().values():
+        for path in (*paths["documents"], *paths.get("ids", ()), *paths.get("relevant", ())):
+            text = content.get(path)
+            if isinstance(text, str) and text.lstrip().startswith("["):
+                try:
+                    # Python joins neighbouring texts, between which NumPy writes no comma.
+                    lists[path] = [] if _NEIGHBOURS.search(text) else ast.literal_eval(text.strip())
+                except (SyntaxError, ValueError, MemoryError, RecursionError):
+                    lists[path] = []
+                if not lists[path] and text.strip("[ ]\n"):
+                    wanted = "a list, not the text of one: save a table as JSON Lines"
+                    raise input_error(file, wanted, excerpt(text), line, path)
+    return content | lists
 
 
 def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, bool]:
@@ -128,7 +179,10 @@ def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, 
     if "question" in paths:
         words = _first_at(content, paths["question"], (str, int))
     else:
-        found = _first_at({**content, **(_first_at(content, ["metadata"], dict) or {})}, _IDS)
+        named = {**content, **(_first_at(content, ["metadata"], dict) or {})}
+        if "object" in content:
+            named.pop("id", None)  # of a call of OpenAI
+        found = _first_at(named, _IDS)
         if isinstance(found, (str, int, float)):
             return f"{found:.0f}" if isinstance(found, float) else str(found), True
         words = _words(content)
@@ -207,7 +261,7 @@ def _mapped_row(content: dict[str, Any], paths: Paths, number: int) -> dict[str,
     documents = _documents(content, paths) or []
     question, is_id = _question(content, paths, number)
     row = {"question": question, "#is_id": is_id, "#words": _words(content)}
-    row |= {"answer": _text(answer or ""), "document_fields": documents}
+    row |= {"answer": _text(answer or "", documents), "document_fields": documents}
     row["shown"] = tuple(document["#"] for document in documents)
     row["addresses"] = _addresses(documents)
     marks = _first_at(content, paths.get("relevant", ()), list)
@@ -290,6 +344,7 @@ def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
     name = "--map"
     is_trec = not paths and (_has_sentences(content) or "references" in content)
     if not paths and not is_trec:
+        objects = [(line, _with_lists(path, line, content)) for line, content in objects]
         name, paths = _paths_of(objects)
         if not paths and "mode" in content:
             return answer_table(path, objects)  # which says what is missing
