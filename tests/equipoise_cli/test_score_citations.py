@@ -393,6 +393,16 @@ def last_lines(*words: Any) -> list[str]:
     return [line for line in result.stderr.splitlines() if "of the citations" in line]
 
 
+def test_a_key_with_the_name_of_a_column_of_ours_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(lines_of([{**of_langchain(log), "sources": "web"} for log in logs()]))
+    result = called("score", "citations", path, "--by", "sources")
+    assert "use --by log.sources for the key of the log" in result.stderr
+    result = called("score", "citations", path, "--by", "log.sources")
+    assert result.exit_code == 0, result.output
+    assert "web wiki.example: 75.0% of the citations" in result.stderr
+
+
 def of_models(folder: Path) -> Path:
     """One log of two models: one cites the first site alone, the other documents of both."""
     path = folder / "both.jsonl"

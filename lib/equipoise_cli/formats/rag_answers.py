@@ -65,8 +65,8 @@ _NEIGHBOURS = re.compile(r"""['"]\s+['"]""")
 _TO_ROUND = str.maketrans("[]", "()")
 
 _OUR_COLUMNS = {"question", "answer", "document_fields", "shown", "addresses", "documents"}
-_OUR_COLUMNS |= {"sources", "relevant", "run", "mode", "relevant_author", "nonrelevant_author"}
-_OUR_COLUMNS |= {"citations", "gold"}
+_AUTHORS = {"relevant_author", "nonrelevant_author"}
+_OUR_COLUMNS |= {"sources", "relevant", "run", "mode", "citations", "gold", *_AUTHORS}
 
 Paths = Mapping[str, Sequence[str]]
 
@@ -465,6 +465,12 @@ def with_keys(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Return the answers with a text in the column of each key, a path into a line of the log."""
     columns = table.columns
     for key in keys:
+        if key in _OUR_COLUMNS - {"mode", "question", "run", *_AUTHORS}:
+            own = f"log.{key}"
+            advice = (
+                f"use --by {own} for the key of the log" if own in columns else "use another key"
+            )
+            raise ValueError(f"--by: {key} is what the command reads of an answer; {advice}")
         if key in columns:
             values = table[key].tolist()
         else:
