@@ -165,7 +165,7 @@ def test_levels_above_2_need_gains_for_scores_only() -> None:
     assert set(result["run"]) == {""}
     result = agreement({"x": high, "y": SECOND}, SETS, gains="1:0.25,2:0.5,3:1")
     scores = result[(result["run"] == "a") & (result["measure"] == "GFRC")].iloc[0]
-    low = gfrc(high, SETS, gains="1:0.25,2:0.5,3:1").set_index("measure")["value"]["GFRC"]
+    low = gfrc(high, SETS, gains={1: 0.25, 2: 0.5, 3: 1}).set_index("measure")["value"]["GFRC"]
     assert low in {scores["low"], scores["high"]}
 
 

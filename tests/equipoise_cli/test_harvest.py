@@ -196,10 +196,10 @@ def test_chat_logs_become_transcripts(form: str, dump: object, folder: Path) -> 
 
 def test_a_conversation_that_begins_with_the_assistant_is_left_out(folder: Path) -> None:
     greeting = {"from": "gpt", "value": "How can I help?"}
-    begun = {**CHATS["ShareGPT"], "id": "T2"}
-    begun["conversations"] = [greeting, *begun["conversations"]]
+    chat: Any = CHATS["ShareGPT"]
+    begun = {**chat, "id": "T2", "conversations": [greeting, *chat["conversations"]]}
     path = folder / "chats.json"
-    path.write_text(json.dumps([CHATS["ShareGPT"], begun]))
+    path.write_text(json.dumps([chat, begun]))
     with pytest.warns(Note) as notes:
         assert list(read_chats(path)) == [("gpt_x", "T_1")]
     assert "left out 1 of 2 conversations that begin with the assistant (T2)" in str(notes[-1])

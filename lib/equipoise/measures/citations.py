@@ -373,8 +373,8 @@ def _in_style(style: str, columns: Any, shift: int) -> tuple[list[str], list[str
             raise ValueError(f"citation_style must be a regular expression: {error}") from None
         return chosen_texts, [style] * len(texts)
     readings = [
-        _reading(*row, shift)
-        for row in zip(texts, [list(STYLES)] * len(texts), *columns[1:], strict=True)
+        _reading(text, list(STYLES), largest, addresses, shift)
+        for text, largest, addresses in zip(*columns, strict=True)
     ]
     clear = [*(name for name in STYLES if name not in _AMBIGUOUS), "link"]
     styles = [_most_cited(read, clear) for read in readings]
