@@ -293,11 +293,40 @@ def test_a_list_of_references_changes_nothing(
 
 
 @pytest.mark.parametrize(
+    "references",
+    [
+        "[1] - Alpha\n[2] - Beta",
+        '[1] "alpha" (2019)\n[2] "beta"',
+        "| # | Source |\n|---|---|\n| [1] | Alpha |\n| [2] | Beta |",
+        "## Sources\n\n| # | Source |\n|---|---|\n| [1] | Alpha |\n| [2] | Beta |",
+        "References:\n- Alpha [1]\n- Beta [2]",
+        "References (2)\n----------\n[1] Alpha\n\n[2] Beta",
+        "Here are the sources:\n[1] Alpha\n[2] Beta",
+        "📚 **Sources**\n[1] alpha\n[2] beta",
+        "<h3>References</h3>\n<ol>\n<li>[1] Alpha</li>\n<li>[2] Beta</li>\n</ol>",
+        "5. References\r\n[1] Alpha\r\n[2] Beta",
+        "Sources:<br>[1] Alpha<br>[2] Beta",
+        "Sources:\n- [1] Alpha\n  - p. 3\n- [2] Beta\n  - p. 4",
+        "**References:** [1] Alpha; [2] Beta.",
+        "[1] Alpha [2] Beta",
+        "Sources:\n(Document 1) Alpha\n(Document 2) Beta",
+        "Sources:\n1. [Alpha](https://wiki.org/a)\n2. [Beta](https://news.org/2024/05/b)",
+    ],
+)
+def test_forms_of_lists_of_references(references: str) -> None:
+    texts, _ = in_brackets([f"Boils [1].\n\n{references}"], documents=[2], addresses=[ADDRESSES])
+    assert citations(texts[0], 2).cited == (1,)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "So [1].\n\n[1] shows this.\n[2] does not.",  # begins with citations
         "[1] Rain fell.\n\n[2] Snow fell.\n[3] Hail fell.",
         "So [1].\n\nSources:\n- Oranges [2]\n- Lemons [3]",  # a part of the answer
+        "So [1].\n\nThere are two sources:\n[2] shows one.\n[3] shows the other.",
+        "So [1].\n\n## Sources\n\n| Source | Content |\n|---|---|\n| Oranges | 5 [2] |",
+        "Good sources of vitamin C:\n1. Oranges\n   They are good [2].\nAnd [1].",
         "So [1].\n\nSources:\n1. Oranges [2]\n2. Lemons [3]",
         "So [1].\n\n1. Rain [2]\n2. Snow [3]",
         "Rain. Source: [1]\n\nSnow. Source: [2]",
@@ -307,7 +336,8 @@ def test_a_list_of_references_changes_nothing(
     ],
 )
 def test_what_is_no_list_of_references_is_read(text: str) -> None:
-    assert in_brackets([text], documents=[4])[0] == [text]
+    (read,) = in_brackets([text], documents=[4])[0]
+    assert citations(read, 4) == citations(text, 4)
 
 
 def test_enumerations_are_no_citations_where_answers_cite_otherwise() -> None:
