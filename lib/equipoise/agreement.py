@@ -29,7 +29,7 @@ from equipoise import options as opt
 from equipoise.arrays import Booleans, Floats
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen
-from equipoise.errors import Note
+from equipoise.errors import Note, listed
 from equipoise.measures.gfrc import GAINS, gfrc
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import NuggetTable
@@ -80,7 +80,11 @@ def _shared_conversations(tables: Mapping[str, NuggetTable]) -> pd.Index:
     has = _annotators_of(tables)
     shared = has.index[has.sum(axis=1) >= 2]
     if shared.empty:
-        raise ValueError("two annotators must have a conversation (run and topic) in common")
+        firsts = [f"{run} {topic}" for run, topic in (has.index[has[name]][0] for name in has)]
+        raise ValueError(
+            "two annotators must have a conversation (run and topic) in common, got "
+            f"{listed(firsts, 3)}; a file that names no run is one of its own (--map run=KEY)"
+        )
     return shared
 
 

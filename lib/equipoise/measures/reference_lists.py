@@ -19,7 +19,15 @@ _TITLES = (
     r"|literatur(?:verzeichnis)?|références|bibliographie|fuentes|referencias|bibliografía|fonti"
     r"|bronnen|referências|fontes|источники|出典|参考文献|参考资料|引用元?|来源|參考文獻|참고문헌|출처)"
 )
-_WORDS = ("sources", "reference", "citations", "literatur", "footnotes", "bibliogra", "works")
+_WORDS: tuple[str, ...] = (
+    "sources",
+    "reference",
+    "citations",
+    "literatur",
+    "footnotes",
+    "bibliogra",
+    "works",
+)
 _WORDS += ("quellen", "référence", "fuentes", "referencias", "fonti", "bronnen", "referências")
 _WORDS += ("fontes", "источники", "出典", "参考", "引用", "来源", "參考", "참고문헌", "출처")
 _HEADING = re.compile(
