@@ -13,6 +13,7 @@ of Agreement for Nominal Scales.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from itertools import combinations as pairs_of
 from itertools import permutations
@@ -23,10 +24,12 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from equipoise import options as opt
 from equipoise.arrays import Floats, Integers, ratio
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen
-from equipoise.measures.gfrc import gfrc
+from equipoise.errors import Note, listed
+from equipoise.measures.gfrc import GAINS, gfrc
 from equipoise.measures.gfrc2 import gfrc2
 from equipoise.nuggets import NuggetTable
 from equipoise.statistics.intervals import percentile_interval
@@ -41,7 +44,7 @@ def found_nuggets(tables: Mapping[str, NuggetTable]) -> pd.DataFrame:
     """Return the nuggets of all annotators with a number for each set of matching nuggets.
 
     Columns are ``annotator, row`` (in the annotator's table), ``run, topic, turn, start, end,
-    level, entity, unit``. Only conversations that all annotators have count.
+    level, entity, unit``. Only conversations that two annotators or more have count.
     """
     frames = []
     for annotator, table in tables.items():
@@ -53,36 +56,50 @@ def found_nuggets(tables: Mapping[str, NuggetTable]) -> pd.DataFrame:
         frame["level"], frame["entity"] = table.level[rows], table.names[rows]
         frames.append(frame)
     keys = ["run", "topic"]
-    common = _common_conversations(tables)
     nuggets = pd.concat(frames, ignore_index=True)
-    nuggets = nuggets[pd.MultiIndex.from_frame(nuggets[keys]).isin(common)].reset_index(drop=True)
+    is_shared = pd.MultiIndex.from_frame(nuggets[keys]).isin(_shared_conversations(tables))
+    nuggets = nuggets[is_shared].reset_index(drop=True)
     nuggets["unit"] = _units(nuggets, keys)
     return nuggets
 
 
-def _conversations(table: NuggetTable) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(table.conversations[["run", "topic"]])
+def _annotators_of(tables: Mapping[str, NuggetTable]) -> pd.DataFrame:
+    """Return which conversations (run and topic) each annotator has, as a column of booleans."""
+    indexes = {
+        name: pd.MultiIndex.from_frame(table.conversations[["run", "topic"]])
+        for name, table in tables.items()
+    }
+    every = pd.MultiIndex.from_tuples(
+        dict.fromkeys(key for keys in indexes.values() for key in keys)
+    )
+    return pd.DataFrame({name: every.isin(index) for name, index in indexes.items()}, every)
 
 
-def _common_conversations(tables: Mapping[str, NuggetTable]) -> pd.MultiIndex:
-    """Return run and topic of the conversations that all annotators have."""
-    common, *others = map(_conversations, tables.values())
-    for other in others:
-        common = common.intersection(other)
-    if common.empty:
-        raise ValueError("the annotators must have a conversation (run and topic) in common")
-    return common
+def _shared_conversations(tables: Mapping[str, NuggetTable]) -> pd.Index:
+    """Return run and topic of the conversations that two annotators or more have."""
+    has = _annotators_of(tables)
+    shared = has.index[has.sum(axis=1) >= 2]
+    if shared.empty:
+        firsts = [f"{run} {topic}" for run, topic in (has.index[has[name]][0] for name in has)]
+        raise ValueError(
+            "two annotators must have a conversation (run and topic) in common, got "
+            f"{listed(firsts, 3)}; a file that names no run is one of its own (--map run=KEY)"
+        )
+    return shared
 
 
 def _conversations_seen(tables: Mapping[str, NuggetTable]) -> list[Seen]:
-    """Count the conversations that all annotators have."""
-    common = _common_conversations(tables)
-    every, *others = map(_conversations, tables.values())
-    for other in others:
-        every = every.union(other)
-    alone = [f"{run} {topic}" for run, topic in every.difference(common)]
-    needed, items = "annotations of all annotators", "conversations"
-    return [Seen("", items, needed, len(common), len(every), tuple(alone[:3]))]
+    """Count the conversations that two annotators or more have; note where another is missing."""
+    has = _annotators_of(tables)
+    n_annotators = has.sum(axis=1)
+    shared = n_annotators >= 2
+    alone = [f"{run} {topic}" for run, topic in has.index[~shared]]
+    n_incomplete = int((shared & (n_annotators < len(tables))).sum())
+    if n_incomplete:
+        note = f"{n_incomplete} of {shared.sum()} conversations miss an annotator, who has no label"
+        warnings.warn(f"{note} there: alpha is of the pairs of labels that exist", Note, 3)
+    needed, items = "annotations of two annotators or more", "conversations"
+    return [Seen("", items, needed, int(shared.sum()), len(has), tuple(alone[:3]))]
 
 
 def _units(nuggets: pd.DataFrame, keys: list[str]) -> pd.Series:
@@ -203,7 +220,10 @@ def kappa(labels: Floats) -> float:
 
 
 def agreement(
-    tables: Mapping[str, NuggetTable], attributes: Mapping[str, AttributeSet], seed: int = 0
+    tables: Mapping[str, NuggetTable],
+    attributes: Mapping[str, AttributeSet],
+    seed: int = 0,
+    gains: opt.Gains | str | None = None,
 ) -> pd.DataFrame:
     """Compute the agreement of annotators, and the range of each score over them.
 
@@ -215,6 +235,8 @@ def agreement(
         The attribute sets of the nuggets.
     seed : int
         Of the bootstrap over units.
+    gains : mapping, optional
+        Gain of each level, for GFRC and GFRC2. Without it levels above 2 have no scores.
 
     Returns
     -------
@@ -223,14 +245,15 @@ def agreement(
         measures of agreement: the number of relevant units by how many annotators found them,
         ``Dice`` and kappa of two annotators, and alpha of the levels and groups. Alpha of the
         levels also exists with level 0 for nuggets that an annotator did not find. Kappa and alpha
-        have 95% bootstrap intervals over units. Rows of a conversation are means of each score of
+        have 95% bootstrap intervals over units. An annotator without a conversation has no label
+        there. Rows of a conversation that two annotators or more have are means of each score of
         GFRC and GFRC2 over the annotators; ``low`` and ``high`` are the lowest and the highest
         score.
 
     Raises
     ------
     ValueError
-        With fewer than two annotators, no common conversation, or texts that differ.
+        With fewer than two annotators, no conversation of two of them, or texts that differ.
     """
     if len(tables) < 2:
         raise ValueError(
@@ -255,7 +278,11 @@ def agreement(
         rows.append({"measure": "Dice", "value": dice, "units": len(found)})
     # A unit that one annotator alone found, as level 0, says nothing of the others.
     counts = relevant | ((~np.isnan(levels)).sum(axis=0) > 1)
-    with_zero = np.where(np.isnan(levels), 0.0, levels)[:, counts]
+    has = _annotators_of(tables)
+    units = nuggets.drop_duplicates("unit").sort_values("unit")
+    # shape (annotators, units)
+    read = has.loc[pd.MultiIndex.from_frame(units[["run", "topic"]])].to_numpy().T
+    with_zero = np.where(np.isnan(levels) & read, 0.0, levels)[:, counts]
     rows.append(_row("level", "alpha", levels, "ordinal", seed))
     rows.append(_row("level", "alpha, unmatched as level 0", with_zero, "ordinal", seed))
     if len(names) == 2:
@@ -272,7 +299,7 @@ def agreement(
         if len(names) == 2:
             rows.append(_row(name, "kappa", memberships, "", seed))
     statistics = pd.DataFrame(rows).assign(run="", topic="")
-    table = pd.concat([statistics, _score_ranges(tables, attributes)], ignore_index=True)
+    table = pd.concat([statistics, _score_ranges(tables, attributes, gains)], ignore_index=True)
     table["attribute"] = table["attribute"].fillna("")
     table = table.reindex(columns=COLUMNS).astype({"units": "Int64"})
     table.attrs["seen"] = _conversations_seen(tables)
@@ -301,13 +328,23 @@ def _row(attribute: str, measure: str, labels: Floats, kind: Kind, seed: int) ->
 
 
 def _score_ranges(
-    tables: Mapping[str, NuggetTable], attributes: Mapping[str, AttributeSet]
+    tables: Mapping[str, NuggetTable], attributes: Mapping[str, AttributeSet], gains: Any
 ) -> pd.DataFrame:
-    """Return the mean and the range of each score over the annotators."""
+    """Return the mean and the range of each score over the annotators of shared conversations."""
+    highest = max(int(table.level.max(initial=0)) for table in tables.values())
+    if gains is None and highest > max(GAINS):
+        note = f"levels above {max(GAINS)} have no gain, so the conversations have no scores"
+        warnings.warn(f"{note} (--gains 1:0.5,2:1,{highest}:1)", Note, 3)
+        return pd.DataFrame(columns=COLUMNS)
+    options = {} if gains is None else {"gains": gains}
     scores = []
     for table in tables.values():
-        scores += [gfrc(table, attributes), gfrc2(table, attributes)]
+        scores += [gfrc(table, attributes, **options), gfrc2(table, attributes, **options)]
+    every = pd.concat(scores)
+    every = every[
+        pd.MultiIndex.from_frame(every[["run", "topic"]]).isin(_shared_conversations(tables))
+    ]
     keys = ["run", "topic", "attribute", "measure"]
-    by_score = pd.concat(scores).groupby(keys, sort=False)["value"]
+    by_score = every.groupby(keys, sort=False)["value"]
     ranges = by_score.agg(value="mean", low="min", high="max", units="size").reset_index()
     return ranges.sort_values(["run", "topic"], kind="stable")

@@ -211,6 +211,10 @@ CitationStyle = Annotated[
         "\u00b9 and (1). The first group of a regular expression is the number.",
     ),
 ]
+FirstNumber = Annotated[
+    Literal["auto", "0", "1"],
+    Field(description="Number of the first document in answers. auto reads it from the answers."),
+]
 Favoured = Annotated[str, Field(title="AUTHOR", description="Author that a positive CAB favours.")]
 
 

@@ -27,6 +27,7 @@ from equipoise_cli import (
 )
 from equipoise_cli.declared import CommandGroup
 from equipoise_cli.scoring import score
+from equipoise_cli.shared import show_alike, show_note
 
 _LONGEST = 1200  # characters of a message
 
@@ -80,18 +81,17 @@ def _in_sentences() -> Iterator[None]:
 @contextmanager
 def _notes_once() -> Iterator[None]:
     """Print each note about the input once, on standard error."""
-    shown_notes: set[str] = set()
 
     def show(message: Warning | str, *_: Any) -> None:
-        note = plain(message)[:_LONGEST]
-        if note not in shown_notes:
-            shown_notes.add(note)
-            click.echo(f"note: {note}", err=True)
+        show_note(plain(message)[:_LONGEST])
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Note)
         warnings.showwarning = show  # type: ignore[assignment]
-        yield
+        try:
+            yield
+        finally:
+            show_alike()
 
 
 class _Group(CommandGroup):

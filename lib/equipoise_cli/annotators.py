@@ -25,6 +25,12 @@ _KEYS = click.option(
     metavar="run=KEY",
     help="Key with the run or the topic in the tasks of an export.  [run, topic]",
 )
+_OFFSETS = click.option(
+    "--offsets",
+    type=click.Choice(["auto", "characters", "utf-16"]),
+    default="auto",
+    help="What the offsets of an export count. auto takes what fits the text.",
+)
 
 
 def _read(
@@ -32,6 +38,7 @@ def _read(
     sets: Mapping[str, Any],
     labels: Path | None,
     keys: tuple[str, ...],
+    offsets: str,
 ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Read files of any format: frames of nuggets and of turns, by annotator.
 
@@ -61,7 +68,7 @@ def _read(
     for file in files:
         text = read_text(file)
         if text.lstrip().startswith(("{", "[")):
-            export, missing = parse_export(text, file, sets, meanings, key_of)
+            export, missing = parse_export(text, file, sets, meanings, key_of, offsets)
             if missing:
                 click.echo(
                     f"{file}: {', '.join(missing)}; then the run is the name of the file, the "
@@ -88,6 +95,7 @@ def _read(
 @_ATTRIBUTES
 @_LABELS
 @_KEYS
+@_OFFSETS
 @click.option("--annotator", help="Annotator to take from an export that has several.")
 @click.option("--figure", type=TARGET, help="Figure of the conversations, .svg, .png or .pdf.")
 @takes_output
@@ -96,6 +104,7 @@ def nuggets(
     attributes: Path,
     labels: Path | None,
     keys: tuple[str, ...],
+    offsets: str,
     annotator: str | None,
     figure: Path | None,
     output: Path | None,
@@ -114,7 +123,7 @@ def nuggets(
     from equipoise.nuggets import nugget_table
 
     sets = read_attributes(attributes)
-    frames, turns = _read(files, sets, labels, keys)
+    frames, turns = _read(files, sets, labels, keys, offsets)
     in_files = {str(file) for file in files}
     annotators = [name for name in frames if name not in in_files]
     if annotator is None and len(annotators) > 1:
@@ -153,8 +162,12 @@ def _drawn(table: Any, turns: Any, sets: Any, path: Path) -> bytes:
 @_ATTRIBUTES
 @_LABELS
 @_KEYS
+@_OFFSETS
 @click.option(
     "--unmatched", type=TARGET, help="Also write the nuggets that only one annotator found."
+)
+@click.option(
+    "--gains", metavar="level:gain,...", help="Gain of each level in the scores.  [those of each]"
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the bootstrap.")
 @takes_output
@@ -163,7 +176,9 @@ def agreement(
     attributes: Path,
     labels: Path | None,
     keys: tuple[str, ...],
+    offsets: str,
     unmatched: Path | None,
+    gains: str | None,
     seed: int,
     output: Path | None,
 ) -> None:
@@ -183,12 +198,12 @@ def agreement(
     from equipoise.nuggets import nugget_table
 
     sets = read_attributes(attributes)
-    frames, _ = _read(files, sets, labels, keys)
+    frames, _ = _read(files, sets, labels, keys, offsets)
     annotations = {}
     for name, parts in frames.items():
         frame = pd.concat(parts, ignore_index=True).fillna("")
         annotations[name] = nugget_table(frame, sets, name=f"annotations of {name}")
-    scores = compare_annotators(annotations, sets, seed)
+    scores = compare_annotators(annotations, sets, seed, gains)
     show_seen(scores)
     tables: dict[Any, Any] = {output: scores}
     if unmatched is not None:

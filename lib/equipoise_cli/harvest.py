@@ -253,9 +253,21 @@ async def hold(
         "rounds": 2,
     }
     turns = _resume(record, endpoint.line(settings))
+    n_bytes = record.stat().st_size
     answered = {(turn["trial"], turn["topic"], turn["turn"]): turn for turn in turns}
     numbers = iter(range(trials * len(topics)))
     bar = tqdm(total=trials * len(topics), unit="conversation", file=sys.stderr)
+
+    def write(line: str) -> None:
+        nonlocal n_bytes
+        if record.stat().st_size != n_bytes:
+            raise click.ClickException(
+                f"{record}: another harvest writes to it; run one at a time, or choose another "
+                "--output"
+            )
+        with record.open("a", encoding="utf-8") as file:
+            file.write(line)
+        n_bytes = record.stat().st_size
 
     async def converse(number: int) -> None:
         trial, topic = number // len(topics) + 1, topics[number % len(topics)]
@@ -278,8 +290,7 @@ async def hold(
                 line |= {"user": text, "system": system, "outcome": mark, "breakdown": breakdown}
                 line |= {"finish": reply.choices[0].finish_reason, "seed": arguments["seed"]}
                 line = endpoint.masked(line | {"answered_by": reply.model})
-                with record.open("a", encoding="utf-8") as file:
-                    file.write(endpoint.line(line))
+                write(endpoint.line(line))
                 turns.append(line)
             if line["breakdown"]:
                 return
@@ -314,10 +325,16 @@ def _resume(record: Path, settings: str) -> list[dict[str, Any]]:
         raise ValueError(
             f"{record} has other settings ({', '.join(differing)}); choose another --output"
         )
+    recorded = set()
     for number, line in lines:
         missing = [name for name, kind in _TURN.items() if not isinstance(line.get(name), kind)]
         if missing:
             raise input_error(record, "a turn as recorded", f"no valid {missing[0]}", number)
+        turn = line["trial"], line["topic"], line["turn"]
+        if turn in recorded:
+            found = f"turn {turn[2]} of topic {turn[1]} in trial {turn[0]} again"
+            raise input_error(record, "the record of one harvest", found, number)
+        recorded.add(turn)
     if torn:  # an interrupted write
         write_files({record: f"{complete}\n"})
     return [line for _, line in lines]

@@ -97,9 +97,11 @@ def score_attribution(
     from equipoise_cli.formats.rag_answers import answer_files
 
     by, favoured = options["by"], options["favoured"]
-    style = options.pop("citation_style")
+    style, first_number = options.pop("citation_style"), options.pop("first_number")
     files = answer_files(answers)
-    tasks = [(mode, path, qrels, authors, fields, by, style) for _, mode, path in files]
+    tasks = [
+        (mode, path, qrels, authors, fields, by, style, first_number) for _, mode, path in files
+    ]
     with workers(cluster) as client:
         parts = run_each(_score_file, tasks, client, "file")
     parts_of_runs: dict[str, list[Any]] = {}
@@ -127,7 +129,14 @@ def score_attribution(
 
 
 def _score_file(
-    mode: str, path: Path, qrels: Any, authors: Any, fields: str, by: Any, style: str
+    mode: str,
+    path: Path,
+    qrels: Any,
+    authors: Any,
+    fields: str,
+    by: Any,
+    style: str,
+    first_number: Any,
 ) -> Any:
     """Score the answers of one file; a task of a folder."""
     from equipoise.measures.attribution import scored_answers
@@ -135,7 +144,7 @@ def _score_file(
 
     # A file needs no name here, and its own may contain the sign.
     table = read_answer_files([f"{mode}={path}" if mode else str(path)], qrels, authors, fields)
-    return scored_answers(with_keys(table, by), by, style)
+    return scored_answers(with_keys(table, by), by, style, first_number)
 
 
 def _figure_of_bias(scores: Any, by: tuple[str, ...], path: Path, *options: Any) -> bytes:
@@ -205,7 +214,7 @@ def score_citations(
     (response, source_nodes), RAGAS (response, retrieved_contexts), OpenAI (messages, context) and
     TREC. --map names other fields.
 
-    A citation is the number of a retrieved document, counted from 1, or a link to it. NAME is the
+    A citation is the number of a retrieved document, or a link to it. NAME is the
     run, such as the model (gpt=a.jsonl llama=b.jsonl); files without a name are one run. The output
     has one row per question, source and measure. Rows with an empty topic are means over questions,
     with intervals. The last lines, on standard error, give one verdict per source and comparison.

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from equipoise.errors import plain
+from equipoise.errors import listed, plain
 
 
 class _File(click.Path):
@@ -130,10 +130,34 @@ def write(tables: Mapping[Path | None, Any]) -> None:
     sys.stdout.flush()
 
 
+_ALIKE: dict[str, list[str]] = {}
+"""The files of each note on a file; the first of them is printed with the note."""
+
+
+def show_note(note: str) -> None:
+    """Print a note once; notes that differ in the file at their begin are counted."""
+    file, colon, rest = note.partition(": ")
+    files = _ALIKE.setdefault(rest if colon else note, [])
+    if not files:
+        click.echo(f"note: {note}", err=True)
+    if file not in files:
+        files.append(file)
+
+
+def show_alike() -> None:
+    """Print for how many other files the notes are the same."""
+    for rest, (_, *others) in _ALIKE.items():
+        if others:
+            count = f"{len(others)} other{'s' if len(others) > 1 else ''}"
+            click.echo(f"note: {rest:.60}...: the same for {count} ({listed(others, 3)})", err=True)
+    _ALIKE.clear()
+
+
 def show_seen(*tables: Any) -> None:
     """Print on standard error how much of their input the measures could use."""
     from equipoise.coverage import summaries
 
+    show_alike()
     seen = [count for table in tables for count in table.attrs.pop("seen")]
     for line in summaries(seen):
         click.echo(f"coverage: {plain(line)}", err=True)

@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import krippendorff
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from equipoise.agreement import agreement, alpha, found_nuggets, kappa
 from equipoise.attributes import AttributeSet
+from equipoise.errors import Note
 from equipoise.measures.gfrc import gfrc
 from equipoise.nuggets import NuggetTable, nugget_table
 
@@ -133,6 +135,54 @@ def test_three_annotators_have_alpha_and_no_kappa() -> None:
     result = agreement({"x": FIRST, "y": SECOND, "z": FIRST}, SETS)
     assert set(result["measure"]) & {"kappa", "Dice"} == set()
     assert result.loc[result["run"] == "a", "units"].unique().tolist() == [3]
+
+
+# For each conversation the levels that annotators a, b and c gave its nugget; None did not read it.
+LABELS = st.lists(
+    st.lists(st.sampled_from([None, 1, 2]), min_size=3, max_size=3), min_size=3, max_size=8
+).filter(lambda rows: all(any(row[place] for row in rows) for place in range(3)))
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.errors.Note")
+@settings(max_examples=8, deadline=None)
+@given(LABELS)
+def test_an_annotator_who_did_not_read_a_conversation_has_no_label(labels: list[Any]) -> None:
+    tables = {
+        name: table(
+            [(f"T{n}", 1, 3, row[k], "small") for n, row in enumerate(labels) if row[k] is not None]
+        )
+        for k, name in enumerate("abc")
+    }
+    shared = [row for row in labels if sum(label is not None for label in row) >= 2]
+    if not shared:
+        with pytest.raises(ValueError, match="two annotators must have a conversation"):
+            agreement(tables, SETS)
+        return
+    result = agreement(tables, SETS)
+    reliability = np.array([[label or np.nan for label in row] for row in shared]).T
+    row = result.set_index(["attribute", "measure"]).loc[("level", "alpha")]
+    assert row["units"] == len(shared)
+    if len(np.unique(reliability[~np.isnan(reliability)])) > 1:
+        expected = krippendorff.alpha(reliability_data=reliability, level_of_measurement="ordinal")
+        assert row["value"] == pytest.approx(expected)
+    # Where all found the nugget of what they read, nothing is unmatched.
+    again = result.set_index(["attribute", "measure"]).loc[("level", "alpha, unmatched as level 0")]
+    assert (again["value"], again["units"]) == pytest.approx(
+        (row["value"], len(shared)), nan_ok=True
+    )
+    topics = {f"T{n}" for n, each in enumerate(labels) if each in shared}
+    assert set(result.loc[result["run"] == "a", "topic"]) == topics
+
+
+def test_levels_above_2_need_gains_for_scores_only() -> None:
+    high = table([("T", 1, 3, 3, "small"), ("T", 5, 6, 1, "large")])
+    with pytest.warns(Note, match=r"levels above 2 have no gain.*--gains 1:0\.5,2:1,3:1"):
+        result = agreement({"x": high, "y": SECOND}, SETS)
+    assert set(result["run"]) == {""}
+    result = agreement({"x": high, "y": SECOND}, SETS, gains="1:0.25,2:0.5,3:1")
+    scores = result[(result["run"] == "a") & (result["measure"] == "GFRC")].iloc[0]
+    low = gfrc(high, SETS, gains={1: 0.25, 2: 0.5, 3: 1}).set_index("measure")["value"]["GFRC"]
+    assert low in {scores["low"], scores["high"]}
 
 
 def test_annotators_of_different_conversations_are_rejected() -> None:

@@ -18,6 +18,7 @@ from equipoise.measures.citations import (
     OVER_RETRIEVED,
     citation_share,
     citation_verdicts,
+    citations,
     in_brackets,
 )
 from equipoise.statistics import mean_interval
@@ -238,6 +239,107 @@ def test_links_and_marks_are_read(text: str, read: tuple[str, str]) -> None:
     assert (texts[0], styles[0]) == read
 
 
+# A list of references below an answer: its heading, what is before and between its items, and the
+# marks in the answer and in the list.
+HEADINGS = [
+    "",
+    "Sources:",
+    "**References**",
+    "## Sources",
+    "References:\n",
+    "Bibliography",
+    "出典：",
+]
+ITEMS = {
+    "[{}]": ["[{}] {}", "- [{}] {}", "[{}]: {}", "* **[{}]** {}", "> [{}] {}"],
+    "[{}] ": ["[{}] [{}](https://a.org/x) and more", "[{}] {}, https://a.org/x"],
+    "[^{}]": ["[^{}]: {}"],
+    "【{}】": ["【{}】{}", "- 【{}】 {}"],
+    "[Source {}]": ["[Source {}] {}.pdf", "- [Source {}]: {}"],
+    "<sup>{}</sup>": ["<sup>{}</sup> {}", "- <sup>{}</sup> [{}](https://a.org/x)"],
+}
+LISTS = st.sampled_from([(mark, item) for mark, items in ITEMS.items() for item in items])
+NAMES = ["Alpha", "Beta", "Gamma", "Delta"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    LISTS,
+    st.sampled_from(HEADINGS),
+    st.sampled_from(["", "\n\nLet me know if you need more.", "\n"]),
+    st.booleans(),
+)
+def test_a_list_of_references_changes_nothing(
+    cited: list[int], forms: tuple[str, str], heading: str, end: str, in_one_line: bool
+) -> None:
+    mark, item = forms
+    body = "Boils " + " so ".join(mark.format(number) for number in cited) + "."
+    items = [item.format(number, name) for number, name in enumerate(NAMES, start=1)]
+    references = "\n".join(["", *filter(None, [heading]), *items])
+    if in_one_line and ":" in heading and item[0] in "[【<" and "https" not in item:
+        references = f"{heading} {' '.join(items)}"
+        end = ""
+    numbers = {"a.org/x": 1, "b.org/x": 2}
+    text = f"{body}\n{references}{end if heading else ''}"
+    for style in ("auto", "bracket"):
+        with_list = in_brackets([text], style, [4], [numbers] if style == "auto" else None)
+        alone = in_brackets([body], style, [4], [numbers] if style == "auto" else None)
+        read = citations(with_list[0][0], 4).cited
+        if style == "auto" and "https" in item and mark[0] == "[":
+            assert read == (1,)  # its links say which document each number is
+        elif mark.startswith("[{}]") or style == "auto":
+            assert read == citations(alone[0][0], 4).cited
+
+
+@pytest.mark.parametrize(
+    "references",
+    [
+        "[1] - Alpha\n[2] - Beta",
+        '[1] "alpha" (2019)\n[2] "beta"',
+        "| # | Source |\n|---|---|\n| [1] | Alpha |\n| [2] | Beta |",
+        "## Sources\n\n| # | Source |\n|---|---|\n| [1] | Alpha |\n| [2] | Beta |",
+        "References:\n- Alpha [1]\n- Beta [2]",
+        "References (2)\n----------\n[1] Alpha\n\n[2] Beta",
+        "Here are the sources:\n[1] Alpha\n[2] Beta",
+        "📚 **Sources**\n[1] alpha\n[2] beta",
+        "<h3>References</h3>\n<ol>\n<li>[1] Alpha</li>\n<li>[2] Beta</li>\n</ol>",
+        "5. References\r\n[1] Alpha\r\n[2] Beta",
+        "Sources:<br>[1] Alpha<br>[2] Beta",
+        "Sources:\n- [1] Alpha\n  - p. 3\n- [2] Beta\n  - p. 4",
+        "**References:** [1] Alpha; [2] Beta.",
+        "[1] Alpha [2] Beta",
+        "Sources:\n(Document 1) Alpha\n(Document 2) Beta",
+        "Sources:\n1. [Alpha](https://wiki.org/a)\n2. [Beta](https://news.org/2024/05/b)",
+    ],
+)
+def test_forms_of_lists_of_references(references: str) -> None:
+    texts, _ = in_brackets([f"Boils [1].\n\n{references}"], documents=[2], addresses=[ADDRESSES])
+    assert citations(texts[0], 2).cited == (1,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "So [1].\n\n[1] shows this.\n[2] does not.",  # begins with citations
+        "[1] Rain fell.\n\n[2] Snow fell.\n[3] Hail fell.",
+        "So [1].\n\nSources:\n- Oranges [2]\n- Lemons [3]",  # a part of the answer
+        "So [1].\n\nThere are two sources:\n[2] shows one.\n[3] shows the other.",
+        "So [1].\n\n## Sources\n\n| Source | Content |\n|---|---|\n| Oranges | 5 [2] |",
+        "Good sources of vitamin C:\n1. Oranges\n   They are good [2].\nAnd [1].",
+        "So [1].\n\nSources:\n1. Oranges [2]\n2. Lemons [3]",
+        "So [1].\n\n1. Rain [2]\n2. Snow [3]",
+        "Rain. Source: [1]\n\nSnow. Source: [2]",
+        "Rain. Sources: [1] and [2].",
+        "Rain [1]. See references [2] and [3].",
+        "Sources:\n[1] Alpha\n[2] Beta",  # nothing else cites
+    ],
+)
+def test_what_is_no_list_of_references_is_read(text: str) -> None:
+    (read,) = in_brackets([text], documents=[4])[0]
+    assert citations(read, 4) == citations(text, 4)
+
+
 def test_enumerations_are_no_citations_where_answers_cite_otherwise() -> None:
     texts = ["So [1]."] * 20 + ["Either (1) rain or (2) snow."]
     assert in_brackets(texts, documents=[2] * 21)[1] == ["bracket"] * 20 + [""]
@@ -248,6 +350,37 @@ def test_enumerations_are_no_citations_where_answers_cite_otherwise() -> None:
 def test_an_expression_captures_numbers_only() -> None:
     with pytest.raises(ValueError, match="captures numbers only"):
         in_brackets(["So https://n.org/05/a"], r"https?://\S+")
+
+
+STYLES_OF_NUMBERS = ["[{}]", "[^{}]", "【{}】", "[doc {}]", "<cite>{}</cite>", "<sup>{}</sup>"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sets(st.integers(1, 4), min_size=1), min_size=1, max_size=8),
+    st.sampled_from(STYLES_OF_NUMBERS),
+)
+def test_numbers_from_0_are_those_from_1(cited: list[set[int]], mark: str) -> None:
+    def texts_from(first: int) -> list[str]:
+        marked = [[mark.format(number - 1 + first) for number in numbers] for numbers in cited]
+        return ["It boils " + ", ".join(marks) + "." for marks in marked]
+
+    documents = [4] * len(cited)
+    expected = in_brackets(texts_from(1), documents=documents)
+    assert in_brackets(texts_from(0), documents=documents, first_number="0") == expected
+    if any(1 in numbers for numbers in cited):
+        with pytest.warns(Note, match="numbers are read from 0"):
+            assert in_brackets(texts_from(0), documents=documents) == expected
+
+
+def test_an_invented_0_does_not_move_the_other_numbers() -> None:
+    texts = [*many()["answer"], "So [0]."]
+    with pytest.warns(Note, match=r"1 of 61 answers .* numbers are read from 1"):
+        assert in_brackets(texts, documents=[3] * 61)[0] == texts
+    assert in_brackets(texts, documents=[3] * 61, first_number="1")[0] == texts
+    links = ["So [0], [news](https://news.org/2024/05/b)."]
+    read = in_brackets(links, documents=[2], addresses=[ADDRESSES], first_number="0")[0]
+    assert read == ["So [1], [2]."]
 
 
 # --- what is read ---------------------------------------------------------------------------------
@@ -279,14 +412,16 @@ def test_there_is_no_verdict_where_less_than_nine_tenths_are_read() -> None:
     # The fifth has no documents.
     for name in ("sources", "relevant"):
         answers[name] = answers[name].where(answers.index != 4, [()] * 60)
-    scores = citation_share(answers, resamples=99)
+    with pytest.warns(Note, match="1 of 56 citations are out of range"):
+        scores = citation_share(answers, resamples=99)
     reasons = ["no citation", "no answer", "cites only what was not retrieved"]
     reasons += ["only malformed citations", "no retrieved document"]
     assert scores.attrs["not_read"] == {"answers": 60} | dict.fromkeys(reasons, 1)
     assert means_of(scores).loc[("a", OVER_RETRIEVED), "read"] == pytest.approx(55 / 60)
     assert citation_verdicts(scores)[0].endswith("n = 55, 91% read: cited more than its share")
     answers.loc[5:6, "answer"] = "So it is."
-    sentences = citation_verdicts(citation_share(answers, resamples=99))
+    with pytest.warns(Note, match="1 of 54 citations are out of range"):
+        sentences = citation_verdicts(citation_share(answers, resamples=99))
     assert sentences[0].endswith("n = 53, 88% read: no verdict, less than 90% was read")
     # Documents without a source are counted, and are no source.
     without = many().assign(sources=[("a", NO_SOURCE, "b")] * 60)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tempfile
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from equipoise.errors import InputError
+from equipoise.errors import InputError, Note
 from equipoise.loaders import documents, gender_terms
 from equipoise.measures.ranking_bias import TermGroups, count_terms
 
@@ -63,6 +66,55 @@ def test_documents_come_from_jsonl_tsv_gzip_and_folders_alike(tmp_path: Path) ->
     assert list(documents.stream_documents(tmp_path)) == rows * 4
     table = pd.concat(documents.document_tables(tmp_path))
     assert table["document"].tolist() == ["d1", "2"] * 4
+
+
+WORDS = st.text(st.characters(categories=["L"]), min_size=1, max_size=8)
+COLLECTIONS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(COLLECTIONS)
+def test_a_collection_is_the_same_in_other_columns(texts: list[tuple[str, str]]) -> None:
+    ids = [f"d{number}" for number in range(len(texts))]
+    rows = [
+        {"id": name, "url": f"https://she.org/{name}", "title": title, "body": body}
+        for name, (title, body) in zip(ids, texts, strict=True)
+    ]
+    expected = [(row["id"], f"{row['title']} {row['body']}") for row in rows]
+
+    def tabs(names: list[str], header: bool) -> str:
+        lines = [names] if header else []
+        return "".join(
+            "\t".join(line) + "\n" for line in [*lines, *([row[n] for n in names] for row in rows)]
+        )
+
+    forms = {
+        "a.tsv": tabs(["id", "url", "title", "body"], header=False),
+        "b.tsv": tabs(["id", "url", "title", "body"], header=True),
+        "c.tsv": tabs(["url", "title", "body", "id"], header=True),
+        "d.tsv": tabs(["id", "title", "body"], header=True),
+        "e.jsonl": "\n".join(json.dumps({**row, "_id": row["id"]}) for row in rows),
+        "f.jsonl": "\n".join(
+            json.dumps(
+                {"_id": row["id"], "title": row["title"], "text": row["body"], "metadata": {}}
+            )
+            for row in rows
+        ),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in forms.items():
+            path = written(Path(folder), name, content)
+            with pytest.warns(Note, match="the text of a document is its"):
+                assert list(documents.stream_documents(path)) == expected
+        plain = written(Path(folder), "g.tsv", "".join("\t".join(row) + "\n" for row in expected))
+        assert list(documents.stream_documents(plain)) == expected
+
+
+def test_a_line_without_a_column_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.tsv", "id\ttitle\ttext\na\tA\tx\nb\tB\n")
+    with pytest.warns(Note, match="is its columns title and text"):
+        problems = problems_of(lambda: list(documents.stream_documents(path)))
+    assert problems == [f"{path}, line 3: must be 3 columns, got 'b\\tB'"]
 
 
 @pytest.mark.parametrize("odd", ["", "a\tb", "x\ry", " ", "\ufeff", "a\r"])

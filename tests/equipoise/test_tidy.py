@@ -1,6 +1,7 @@
 """The front door: what people hold, in Python or files, gives the tables of our own readers."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -12,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import pytrec_eval
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import equipoise
 from commands import called
@@ -254,6 +257,28 @@ def test_ranking_bias_and_overlap_take_dicts() -> None:
 def test_what_lacks_is_told_in_a_sentence(tidy: Any, held: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         tidy(held, *(["SIZE"] if tidy is tidy_memberships else []))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(0, 2), min_size=2, max_size=8),
+    st.sampled_from([int, float, str, "float with a missing value"]),
+)
+def test_numbers_that_a_target_names_are_groups(codes: list[int], kind: Any) -> None:
+    documents = [f"d{place}" for place in range(len(codes))]
+    names = pd.DataFrame({"docno": documents, "size": [f"g{code}" for code in codes]})
+    numbers = names.assign(size=pd.Series(codes).astype(kind if isinstance(kind, type) else float))
+    if not isinstance(kind, type):
+        numbers = pd.concat([numbers, pd.DataFrame({"docno": ["d"], "size": [np.nan]})])
+    target = {"size": ",".join(f"{code}:{share}" for code, share in enumerate((0.5, 0.25, 0.25)))}
+    expected, _ = read_sets(names, targets={"size": "g0:0.5,g1:0.25,g2:0.25"})["size"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)  # of the missing value
+        table, attribute = read_sets(numbers, targets=target)["size"]
+    assert attribute.groups == ("0", "1", "2")
+    assert table.to_numpy().tolist() == expected.to_numpy().tolist()
+    with pytest.raises(InputError, match="numbers are shares unless a target names them"):
+        read_sets(numbers)
 
 
 # --- files ----------------------------------------------------------------------------------------

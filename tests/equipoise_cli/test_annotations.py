@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from commands import called
 from equipoise.attributes import AttributeSet
+from equipoise.errors import Note
 from equipoise_cli.formats.annotations import parse_export
 
 SETS = {
@@ -141,6 +145,150 @@ def test_mistakes_are_named_with_the_task(results: Any, sets: Any, message: str)
     assert message in str(caught.value)
 
 
+# --- the same annotation, exported in other ways --------------------------------------------------
+
+# Lines of an answer; some look like marks of turns, and some words take two units in UTF-16.
+LINES = ["Human: guest", "System: Tenet", "### Films", "Bot: 😊 both", "😊😊 Emma", "Then Dune 🎬!"]
+
+
+def units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def exports(lines: list[str], chosen: list[tuple[int, int]], form: str, in_utf16: bool) -> str:
+    """Write one conversation, in which words of an answer are marked, as a tool exports it."""
+    user, answer = "A film?", "\n".join(lines)
+    text = f"User: {user}\nAssistant: {answer}"
+    count = units if in_utf16 else len
+    results, marks = [], []
+    for number, (begin, end) in enumerate(chosen):
+        base = len(text) - len(answer)
+        place = count(text[: base + begin]), count(text[: base + end])
+        label = f"L{number % 2 + 1}|large"
+        marks.append([*place, label])
+        value: dict[str, Any] = {"start": place[0], "end": place[1], "labels": [label]}
+        if form in ("paragraphs", "other names"):
+            inside = {"startOffset": count(answer[:begin]), "endOffset": count(answer[:end])}
+            value = {"start": "1", "end": "1", **inside, "paragraphlabels": [label]}
+        if form == "quotes":
+            value["text"] = answer[begin:end]
+        results.append({"value": value})
+    names = {"run": "mine", "topic": "T1"}
+    if form == "doccano":
+        return json.dumps({"id": 7, "text": text, "label": marks, **names})
+    if form == "JSON-MIN":
+        values = [result["value"] for result in results]
+        return json.dumps([{"id": 7, "text": text, "span": values, "annotator": 1, **names}])
+    keys = ("author", "text") if form == "paragraphs" else ("speaker", "utterance")
+    dialogue = [dict(zip(keys, turn, strict=True)) for turn in (("user", user), ("bot", answer))]
+    data = {"dialogue": dialogue} if form in ("paragraphs", "other names") else {"text": text}
+    annotations = [{"completed_by": 1, "result": results}]
+    if form == "submitted twice":
+        annotations = [{"completed_by": 1, "result": part} for part in (results[:1], results[1:])]
+    key = "completions" if form == "completions" else "annotations"
+    return json.dumps([{"id": 7, "data": data | names, key: annotations}])
+
+
+FORMS = [
+    "doccano",
+    "JSON-MIN",
+    "completions",
+    "paragraphs",
+    "other names",
+    "submitted twice",
+    "quotes",
+]
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.errors.Note")
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_an_annotation_is_the_same_in_each_export(data: st.DataObject) -> None:
+    lines = data.draw(st.lists(st.sampled_from(LINES), min_size=1, max_size=5))
+    answer = "\n".join(lines)
+    places = [(begin, begin + len(word)) for begin, word in _words(answer)]
+    chosen = sorted(data.draw(st.sets(st.sampled_from(places), min_size=1, max_size=4)))
+    before = 2  # words of the user
+    expected = [
+        ["1", str(position), str(position), str(number % 2 + 1), "1 0"]
+        for number, place in enumerate(chosen)
+        for position in [before + 1 + places.index(place)]
+    ]
+    in_utf16 = data.draw(st.booleans())
+    form = data.draw(st.sampled_from(FORMS))
+    offsets = "auto" if form == "quotes" else "utf-16" if in_utf16 else "characters"
+    content = exports(lines, chosen, form, in_utf16)
+    ((frame, _),) = parse_export(content, Path("x.json"), ONE, offsets=offsets)[0].values()
+    assert frame[["turn", "start", "end", "level", "SIZE"]].to_numpy().tolist() == expected
+
+
+def _words(text: str) -> list[tuple[int, str]]:
+    return [(match.start(), match[0]) for match in re.finditer(r"\S+", text)]
+
+
+@pytest.mark.parametrize("in_utf16", [True, False])
+def test_offsets_are_those_with_which_spans_are_words(in_utf16: bool) -> None:
+    lines = ["So 😊😊😊 first Tenet and then Emma, both fine"]
+    chosen = [
+        (lines[0].index(word), lines[0].index(word) + len(word)) for word in ("Tenet", "Emma")
+    ]
+    name = "UTF-16 code units" if in_utf16 else "characters"
+    with pytest.warns(Note, match=f"read as {name}: with them 2 spans fit"):
+        found = rows(exports(lines, chosen, "doccano", in_utf16))
+    assert [row[1:3] for row in found] == [["6", "6"], ["9", "9"]]
+
+
+def test_what_is_read_in_a_surprising_way_is_noted() -> None:
+    twice = task(region(TEXT, FIRST, "L2|large"))
+    twice["annotations"] += task()["annotations"]
+    with pytest.warns(Note, match="1 of 1 tasks have several annotations of one annotator"):
+        assert rows(json.dumps([twice]))[0] == ROWS[0]
+    dialogue = [{"author": "Ann", "text": "A film?"}, {"author": "bot", "text": "Tenet"}]
+    with pytest.warns(Note, match=r"authors other than .* as the system \(Ann\)"):
+        rows(json.dumps([{"data": {"dialogue": dialogue}, "annotations": [{"result": []}]}]))
+    with pytest.warns(
+        Note, match="blanks separate words, and 'チェスの映画を教えてください。' is one"
+    ):
+        rows(json.dumps(doccano(text="User: チェスの映画を教えてください。\nAssistant: はい。")))
+    rows(json.dumps(doccano(text="User: チェス の 映画 を 教え て\nAssistant: はい 。")))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (doccano("L2"), "a label of the whole text"),  # type: ignore[arg-type]
+        ({"id": 1, "text": TEXT, "annotations": []}, "exported as JSON Lines with labels as text"),
+        (
+            {"data": {"dialogue": [{"who": "user", "said": "Hi"}]}, "annotations": []},
+            "paragraphs with keys author and text, got who, said",
+        ),
+        (
+            {"data": {"text": TEXT}, "annotations": [{"result": []}, {"result": []}]},
+            "annotations with completed_by, where there are several, got 2 annotations",
+        ),
+        (
+            {"data": {"text": TEXT}, "annotations": [{"result": 5}]},
+            "with spans, got keys data, annotations",
+        ),
+        (
+            task(region(TEXT, FIRST, "L2|large"), region(TEXT, FIRST, "L1|large")),
+            "must have one level, got 2 and L1",
+        ),
+        (
+            doccano([37, 41, "L2|large"], [41, 43, "L2|large"]),
+            "must not be in the same word as the span before it: blanks separate words",
+        ),
+    ],
+)
+def test_other_exports_get_a_sentence(content: Any, message: str) -> None:
+    with pytest.raises(ValueError, match="task") as caught:
+        rows(json.dumps(content))
+    assert message in str(caught.value)
+
+
+# --- several annotators ---------------------------------------------------------------------------
+
+
 def test_an_export_of_several_needs_a_choice(tmp_path: Path) -> None:
     content = task(region(TEXT, FIRST, "L2|large"), who={"email": "ann@example.org"})
     content["annotations"] += task(region(TEXT, FIRST, "L1|small"), who=2)["annotations"]
@@ -204,4 +352,4 @@ def test_files_that_name_no_annotator_are_one_annotator_each(tmp_path: Path) -> 
     result = called("agreement", *files, "--attributes", sets)
     assert result.exit_code == 0, result.output
     assert ",,,units found by several,1" in result.stdout
-    assert "1 of 1 conversations have annotations of all annotators (100%)" in result.stderr
+    assert "1 of 1 conversations have annotations of two annotators or more (100%)" in result.stderr

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import chat_server
 from commands import called
+from equipoise.errors import Note
+from equipoise_cli.endpoint import Endpoint
 from equipoise_cli.formats.chats import read_chats
 from equipoise_cli.harvest import judge, read_topics
 
@@ -86,6 +89,29 @@ def test_the_same_command_continues_an_interrupted_record(
     assert "has other settings (sampling); choose another --output" in harvest(
         server.url, "--seed", "5"
     )
+
+
+def test_two_harvests_do_not_share_a_record(
+    server: chat_server.Server, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert harvest(server.url, "--trials", "1", "--transcripts", "t.txt") == ""
+    record, transcripts = folder / "r.jsonl", (folder / "t.txt").read_text()
+    lines = record.read_text().splitlines(keepends=True)
+    record.write_text("".join([*lines, lines[2]]))
+    message = harvest(server.url, "--trials", "1", "--transcripts", "t.txt")
+    assert "line 6: must be the record of one harvest, got turn 2 of topic F1 in trial 1" in message
+    assert (folder / "t.txt").read_text() == transcripts
+    record.write_text("".join(lines[:2]))
+    chat = Endpoint.chat
+
+    async def chat_while_another_writes(self: Endpoint, **arguments: Any) -> Any:
+        with record.open("a") as file:
+            file.write(lines[2])
+        return await chat(self, **arguments)
+
+    monkeypatch.setattr(Endpoint, "chat", chat_while_another_writes)
+    assert "another harvest writes to it" in harvest(server.url, "--trials", "1")
+    assert record.read_text() == "".join(lines[:3])
 
 
 def test_a_busy_server_is_asked_again_and_a_broken_one_is_named(
@@ -166,3 +192,17 @@ def test_chat_logs_become_transcripts(form: str, dump: object, folder: Path) -> 
     done = called("harvest", "--from", path, "--transcripts", "t.txt")
     assert done.exit_code == 0, done.output
     assert "### S2\nNo.\n" in (folder / "t.txt").read_text()
+
+
+def test_a_conversation_that_begins_with_the_assistant_is_left_out(folder: Path) -> None:
+    greeting = {"from": "gpt", "value": "How can I help?"}
+    chat: Any = CHATS["ShareGPT"]
+    begun = {**chat, "id": "T2", "conversations": [greeting, *chat["conversations"]]}
+    path = folder / "chats.json"
+    path.write_text(json.dumps([chat, begun]))
+    with pytest.warns(Note) as notes:
+        assert list(read_chats(path)) == [("gpt_x", "T_1")]
+    assert "left out 1 of 2 conversations that begin with the assistant (T2)" in str(notes[-1])
+    path.write_text(json.dumps([begun]))
+    with pytest.raises(ValueError, match="at least one conversation that begins with the user"):
+        read_chats(path)

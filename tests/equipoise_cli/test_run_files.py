@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,37 @@ def test_a_glob_and_a_folder_are_every_run(track: Path, command: str) -> None:
     pd.testing.assert_frame_equal(csv("score", command, "--run", *files(track), *given), folder)
     each = [word for file in files(track) for word in ("--run", file)]
     pd.testing.assert_frame_equal(csv("score", command, *each, *given), folder)
+
+
+def test_equal_notes_are_one_with_the_count(track: Path, tmp_path: Path) -> None:
+    for path in files(track):
+        lines = path.read_text().splitlines(keepends=True)
+        (tmp_path / path.name).write_text("".join(lines[::-1]))
+    words = ["--qrels", track / "qrels.txt", "--membership", track / "people.csv"]
+    notes = [
+        line
+        for line in called("score", "gfr", "--run", tmp_path, *words).stderr.splitlines()
+        if "rankings were not in the order of their scores" in line
+    ]
+    assert len(notes) == 2
+    assert notes[0].startswith(f"note: {tmp_path / 'r0.txt'}: {TOPICS} of {TOPICS} rankings")
+    assert f"the same for {RUNS - 1} others (" in notes[1]
+
+
+def test_exposure_names_documents_that_are_missing(track: Path) -> None:
+    words = ["--qrels", track / "qrels.txt", "--membership", track / "people.csv", "--cutoff", "2"]
+    line = next(
+        line
+        for line in called(
+            "score", "exposure", "--run", files(track)[0], *words
+        ).stderr.splitlines()
+        if "one of the first 2 ranks" in line
+    )
+    named = re.findall(r"d\d+-\d+", line)
+    ranked = files(track)[0].read_text().splitlines()
+    first_two = {row.split()[2] for row in ranked if int(row.split()[3]) <= 2}
+    assert named
+    assert not first_two.intersection(named)
 
 
 def test_a_glob_of_ranking_bias(track: Path, tmp_path: Path) -> None:

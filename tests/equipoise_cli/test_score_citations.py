@@ -100,6 +100,37 @@ def of_ragas(log: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def of_ragas_in_a_table(log: dict[str, Any]) -> dict[str, Any]:
+    """As pandas saves lists in a CSV."""
+    row = of_ragas(log)
+    return {key: str(value) if isinstance(value, list) else value for key, value in row.items()}
+
+
+def of_responses(log: dict[str, Any]) -> dict[str, Any]:
+    results = [
+        {"file_id": document["id"], "filename": document["site"], "text": "x", "score": 0.5}
+        for document in log["documents"]
+    ]
+    text, annotations = "", []
+    for part in re.split(r"(\[\d\])", log["answer"]):
+        if part.startswith("["):  # a file is cited by its place in the text
+            file = results[int(part[1]) - 1]["file_id"]
+            annotations.append({"type": "file_citation", "index": len(text), "file_id": file})
+        else:
+            text += part
+    message = {"type": "output_text", "text": text, "annotations": annotations}
+    return {
+        "id": f"resp {log['question']}",
+        "object": "response",
+        "error": None,
+        "input": log["question"],
+        "output": [
+            {"type": "file_search_call", "queries": [log["question"]], "results": results},
+            {"type": "message", "role": "assistant", "content": [message]},
+        ],
+    }
+
+
 def of_nobody(log: dict[str, Any]) -> dict[str, Any]:
     hits = [
         {"key": document["id"], "meta": {"site": document["site"]}, "gold": not number}
@@ -114,6 +145,8 @@ FORMS = {
     "LlamaIndex (response, source_nodes)": of_llamaindex,
     "OpenAI (messages, context)": of_azure,
     "RAGAS (response, retrieved_contexts": of_ragas,
+    "RAGAS": of_ragas_in_a_table,
+    "OpenAI Responses": of_responses,
     "--map (question=q": of_nobody,
 }
 
@@ -134,7 +167,7 @@ def test_every_framework_answers_in_one_step(name: str, tmp_path: Path) -> None:
     words = [written(tmp_path, form), "--resamples", 99]
     if form is of_nobody:
         words += ["--map", MAP]
-    if form is of_ragas:  # it has texts and ids, and no metadata
+    if form in (of_ragas, of_ragas_in_a_table):  # it has texts and ids, and no metadata
         lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
         (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
         words += ["--sources", tmp_path / "sources.csv"]
@@ -147,7 +180,7 @@ def test_every_framework_answers_in_one_step(name: str, tmp_path: Path) -> None:
     means = scores[scores["topic"].isna()].set_index(["attribute", "measure"])["value"]
     assert means["news.example", "cited-over-retrieved"] == pytest.approx(-0.25)
     assert "question_0?" in set(scores["topic"])
-    has_relevance = form in (of_ragas, of_nobody)
+    has_relevance = form in (of_ragas, of_ragas_in_a_table, of_nobody)
     assert (("wiki.example", "cited-over-relevant") in means.index) == has_relevance
 
 
@@ -201,6 +234,15 @@ def test_a_folder_of_a_framework_is_scored_file_by_file(tmp_path: Path) -> None:
     assert values[0][:2] == values[1][:2]
 
 
+@pytest.mark.parametrize("text", ["['a' 'b']", "['a', 'b'", "[a, b]"])
+def test_the_text_of_a_list_that_cannot_be_read_is_named(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    rows = [{**of_ragas(log), "retrieved_contexts": text} for log in logs()]
+    path.write_text(lines_of(rows))
+    result = called("score", "citations", path)
+    assert 'line 1, column "retrieved_contexts": must be a list, not the text' in result.stderr
+
+
 def of_ours(log: dict[str, Any]) -> dict[str, Any]:
     row = {"question": log["question"], "mode": "Vanilla", "answer": log["answer"]}
     row |= {"relevant_author": "Human", "nonrelevant_author": "LLM", "relevant": [1]}
@@ -212,6 +254,30 @@ def of_trec(log: dict[str, Any]) -> dict[str, Any]:
     ids = [document["id"] for document in log["documents"]]
     sentences = [{"text": "So", "citations": numbers}]
     return {"topic_id": log["question"], "references": ids, "answer": sentences}
+
+
+def test_numbers_of_trec_are_positions_also_where_ids_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    rows = [of_trec(log) for log in logs()]
+    columns = []
+    for names in (["d0", "d1", "d2", "d3"], ["3", "0", "1", "2"], ["40", "50", "60", "70"]):
+        n_documents = len(rows[0]["references"])
+        renamed = [
+            {**row, "topic_id": f"q{place}", "references": names[:n_documents]}
+            for place, row in enumerate(rows)
+        ]
+        if names[0] == "40":  # numbers that can only be ids
+            for row in renamed:
+                cited = [int(names[place]) for place in row["answer"][0]["citations"]]
+                row["answer"] = [{"text": "So", "citations": cited}]
+        path.write_text(lines_of(renamed))
+        (tmp_path / "qrels.txt").write_text(
+            "".join(f"q{place} 0 {names[0]} 1\n" for place in range(len(rows)))
+        )
+        result = called("score", "attribution", path, "--qrels", tmp_path / "qrels.txt")
+        assert result.exit_code == 0, result.output
+        columns.append(table_of(result.stdout)["value"].dropna().tolist())
+    assert columns[0] == columns[1] == columns[2]
 
 
 def of_alce(log: dict[str, Any]) -> dict[str, Any]:
@@ -325,6 +391,16 @@ def last_lines(*words: Any) -> list[str]:
     result = called("score", "citations", *words, "--resamples", 99)
     assert result.exit_code == 0, result.output
     return [line for line in result.stderr.splitlines() if "of the citations" in line]
+
+
+def test_a_key_with_the_name_of_a_column_of_ours_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text(lines_of([{**of_langchain(log), "sources": "web"} for log in logs()]))
+    result = called("score", "citations", path, "--by", "sources")
+    assert "use --by log.sources for the key of the log" in result.stderr
+    result = called("score", "citations", path, "--by", "log.sources")
+    assert result.exit_code == 0, result.output
+    assert "web wiki.example: 75.0% of the citations" in result.stderr
 
 
 def of_models(folder: Path) -> Path:

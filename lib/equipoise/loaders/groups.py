@@ -34,7 +34,7 @@ from equipoise.errors import (
 from equipoise.loaders.columns import ColumnFile
 from equipoise.loaders.fairweb import TOLERANCE, numbered_groups, read_memberships, read_target
 from equipoise.options import read_pairs
-from equipoise.readers import number, read_table
+from equipoise.readers import ids_as_text, number, read_table
 from equipoise.tidy import NAMES, frame_of, ids_of, names_in, numbers_of
 
 Kind = Literal["nominal", "ordinal"]
@@ -44,6 +44,7 @@ MISSING = ("unknown",)
 """Names in a column of groups that are no group: whose membership is missing."""
 _NO_VALUE = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null", "?", "-")
 """What stands for an empty cell, in small letters, in tables of pandas and spreadsheets."""
+_TARGET_OF_NUMBERS = "--target gender=0:0.5,1:0.5"
 _MOST_GROUPS = 1_000
 """A column with more names than this has ids, not groups."""
 
@@ -79,7 +80,8 @@ def read_sets(
             wanted = f"shares of groups must be {wanted}"
             raise input_error(label, wanted, excerpt(file.first_line))
     found = {}
-    for name in names or names_of_sets(source, label or "the memberships"):
+    named = [*targets, *sets]
+    for name in names or names_of_sets(source, label or "the memberships", named):
         kind = kinds.get(name, "nominal")
         attribute = sets.get(name) or _attribute_set(name, kind, targets.get(name, ""))
         if file is not None and table is None:
@@ -121,21 +123,27 @@ def _of_fairweb(file: ColumnFile, name: str, kind: Kind, attribute: AttributeSet
     return read_memberships(file.path, attribute), attribute
 
 
-def names_of_sets(table: pd.DataFrame, label: str) -> list[str]:
-    """Return the names of the attribute sets of a table: of its columns of names, and ``A=x``."""
+def names_of_sets(table: pd.DataFrame, label: str, named: Sequence[str] = ()) -> list[str]:
+    """Return the names of the attribute sets of a table: of its columns of names, and ``A=x``.
+
+    A column of numbers has groups where its set is among those ``named``, with a target.
+    """
     names_in(table, ["document"], label)
     by_share = dict.fromkeys(
         str(column).partition("=")[0] for column in table.columns if "=" in str(column)
     )
     others = table[[column for column in table.columns if "=" not in str(column)]]
-    columns = _columns_of_names(others)
+    are_names = _columns_of_names(others)
+    columns = [column for column in map(str, others.columns) if column in {*are_names, *named}]
     if not columns and not by_share:
-        wanted = "a table with a column that names the group of each document, such as gender"
+        wanted = "a table with a column that names the group of each document, such as gender;"
+        wanted += f" numbers are shares unless a target names them ({_TARGET_OF_NUMBERS})"
         raise input_error(label, wanted, f"columns {listed(table.columns)}")
     id_columns = {*NAMES["document"], *NAMES["topic"], *NAMES["share"]}
     unread = [column for column in others.columns if column not in (*columns, *id_columns)]
     if unread:
         note = f"{label}, not read: column {listed(unread)} of numbers, not of names of groups"
+        note += f" (numbers that a target names are groups: {_TARGET_OF_NUMBERS})"
         warnings.warn(note, Note, 2)
     # A title or a name of a person is not a group: most of many rows have their own.
     n_rows = len(table)
@@ -207,7 +215,7 @@ def tidy_memberships(
     if own_columns:
         table = table[own_columns].rename(columns=lambda column: column.removeprefix(f"{name}="))
     else:
-        names |= _column_of_set(table, name, names, label)
+        names |= _column_of_set(table, name, names, attribute, label)
     columns = set(map(str, table.columns))
     if attribute is not None and set(attribute.groups) <= columns:
         tidy = _columns_of_groups(table, ids, list(attribute.groups), label)
@@ -219,7 +227,8 @@ def tidy_memberships(
         groups = [str(column) for column in table.columns if column not in no_groups]
         if attribute is not None or len(groups) < 2:
             wanted = listed(attribute.groups) if attribute is not None else "each group"
-            wanted = f"a table with a column group, or columns for {wanted}"
+            wanted = f"a table with a column group, or columns for {wanted}; numbers are shares"
+            wanted += f" unless a target names them ({_TARGET_OF_NUMBERS})"
             raise input_error(label, wanted, f"columns {listed(table.columns)}")
         tidy = _columns_of_groups(table, ids, groups, label)
     if attribute is None:
@@ -242,10 +251,15 @@ def _as_frame(source: Any, label: str) -> pd.DataFrame:
 
 
 def _column_of_set(
-    table: pd.DataFrame, name: str, names: Mapping[str, str], label: str
+    table: pd.DataFrame,
+    name: str,
+    names: Mapping[str, str],
+    attribute: AttributeSet | None,
+    label: str,
 ) -> dict[str, str]:
     """Return the column of a set's groups as the column group, where it has another name."""
-    if name in table.columns and _columns_of_names(table[[name]]):
+    # A target says that numbers are groups.
+    if name in table.columns and (attribute is not None or _columns_of_names(table[[name]])):
         return {"group": name}
     columns = [] if "group" in names else _columns_of_names(table)
     if len(columns) > 1:
@@ -282,7 +296,8 @@ def _rows_of_groups(
     label: str,
 ) -> pd.DataFrame:
     """Return memberships from rows of a document and a group; its shares get a sum of 1."""
-    group = table[names["group"]].astype("str").fillna("").str.strip()
+    # As of ids, a whole number is the same as 1 and as 1.0.
+    group = ids_as_text(table[names["group"]]).astype("str").fillna("").str.strip()
     has_several = group.str.contains(";") & ~group.isin(groups)
     if has_several.any():
         rows = f"{has_several.sum()} of {len(group)} rows"
@@ -331,7 +346,7 @@ def _rows_of_groups(
         observed=False,
         sort=False,
     )
-    shares = wide.div(wide.sum(axis=1), axis=0).reindex(columns=groups)
+    shares = wide.div(wide.sum(axis=1), axis=0).reindex(columns=groups, fill_value=0.0)
     return shares.set_axis(groups, axis=1).reset_index()  # names, no longer categories
 
 

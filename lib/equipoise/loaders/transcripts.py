@@ -27,13 +27,15 @@ conversation, user turns included; the first is word 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pandas as pd
 
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
+from equipoise.errors import Note, excerpt
 from equipoise.readers import number, read_text, stem
 
 _NOTE = re.compile(
@@ -47,6 +49,9 @@ _OMITTED = re.compile(r"\[An? ([0-9]{1,6})-word response[^\]]*\]")
 _ESCAPED = re.compile(r"\\+(?:#|wc=)")
 _TO_ESCAPE = re.compile(r"\\*(?:#|wc=)")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+# Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which put no blanks between words.
+_WITHOUT_BLANKS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_LONGEST_WORDS = 6  # such letters in a word, on average
 _TURN = ["run", "topic", "turn"]
 
 
@@ -87,11 +92,23 @@ def parse_transcripts(
         raise ValueError(
             f"{path}: has no conversation, which begins with '##### topic' and '### U1'"
         )
+    note_long_words(str(path), [row["text"] for row in reader.rows])
     rows = []
     for row in reader.rows:
         line_number, notes = row.pop("number"), row.pop("notes")
         rows.append(row | _annotation(f"{path}, line ", line_number, row, notes, attributes))
     return pd.DataFrame(rows)
+
+
+def note_long_words(path: str, texts: Sequence[str]) -> None:
+    """Note texts in a script that puts no blanks between words, which are then counted as one."""
+    words = [word for text in texts if not text.isascii() for word in text.split()]
+    n_letters = [len(_WITHOUT_BLANKS.findall(word)) for word in words]
+    n_words = sum(map(bool, n_letters))
+    if n_words and sum(n_letters) > _LONGEST_WORDS * n_words:
+        example = next(word for word, count in zip(words, n_letters, strict=True) if count)
+        note = f"{path}: blanks separate words, and {excerpt(example)} is one; positions and"
+        warnings.warn(f"{note} patience count words, so split the text into words first", Note, 4)
 
 
 class _Reader:

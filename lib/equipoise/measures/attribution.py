@@ -650,6 +650,7 @@ def score_attribution(
     *,
     run: str = "",
     citation_style: opt.CitationStyle = "auto",
+    first_number: opt.FirstNumber = "auto",
     favoured: opt.Favoured = "Human",
     level: opt.Level = 0.95,
     resamples: opt.Resamples = 9999,
@@ -688,13 +689,16 @@ def score_attribution(
     Vanilla  recall                 1.0      2
     Informed CAS-recall  Vanilla    1.0      2
     """
-    parts = [scored_answers(answers, by, citation_style)]
+    parts = [scored_answers(answers, by, citation_style, first_number)]
     options: Any = {"favoured": favoured, "level": level, "resamples": resamples, "seed": seed}
     return attribution_rows(parts, by, run=run, **options)
 
 
 def scored_answers(
-    answers: pd.DataFrame, by: Sequence[str], citation_style: str
+    answers: pd.DataFrame,
+    by: Sequence[str],
+    citation_style: str,
+    first_number: opt.FirstNumber,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return what `attribution_rows` needs of answers, without texts: scores, and citations."""
     if RESERVED.intersection(by):
@@ -707,7 +711,11 @@ def scored_answers(
         without_scores, answers = answers[is_left_out], answers[~is_left_out]
     addresses = answers["addresses"].tolist() if "addresses" in answers.columns else None
     texts, styles = in_brackets(
-        answers["answer"].tolist(), citation_style, _numbers_of_documents(answers), addresses
+        answers["answer"].tolist(),
+        citation_style,
+        _numbers_of_documents(answers),
+        addresses,
+        first_number,
     )
     if citation_style == "auto":
         note_styles(styles)

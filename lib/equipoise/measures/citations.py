@@ -22,6 +22,7 @@ from equipoise.arrays import Floats, ratio
 from equipoise.coverage import Seen, first, judge
 from equipoise.declared import checked, measure
 from equipoise.errors import Note, excerpt, listed, need_columns
+from equipoise.measures.reference_lists import before_references
 from equipoise.statistics.intervals import intervals_of_means, verdict
 
 declared = partial(
@@ -177,6 +178,7 @@ STYLES = {
 """
 _AMBIGUOUS = ("superscript", "paren")  # they also mark powers and enumerations
 _LEAST_AMBIGUOUS = 0.1
+_LEAST_FROM_ZERO = 0.05  # of the answers that cite; a few numbers are invented
 
 _ADDRESS = r"https?://(?:[^\s()<>\[\]\"|]++|\([^\s()<>]*+\))++"
 _LINK = re.compile(
@@ -184,7 +186,8 @@ _LINK = re.compile(
 )
 _DEFINITION = re.compile(
     r"(?m)^[-*> ]{0,6}(?:\[\^?([0-9]{1,3})\]:?|([0-9]{1,3})[.):])\*{0,2}[ ]*"
-    rf"(?:\[[^\[\]\n]{{0,200}}\]\(|[^\[\]\n]{{0,200}}?)<?({_ADDRESS})[)>. ]*$"
+    rf"(?:\[[^\[\]\n]{{0,200}}\]\(|[^\[\]\n]{{0,200}}?)<?({_ADDRESS})[)>. ]*"
+    r"(?(1)[^\[\]\n]{0,200})$"  # words follow a bracketed number only
 )
 _DEFINED = re.compile(rf"\[\^?({_LIST})\](?!:)")
 _END = ".,;:!?*_'"  # of a sentence or of emphasis, not of an address
@@ -224,11 +227,12 @@ def plain_address(address: str) -> str:
     return f"{shared}?{'&'.join(parameters)}" if parameters else shared
 
 
-def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
+def _marked_links(text: str, addresses: Mapping[str, int], references: str, shift: int) -> str:
     """Mark links to documents by their numbers, and the numbers that a list of links defines.
 
     A link to any page of ``//host`` is one to its document. A number that links to anything else
-    cites a document that was not retrieved.
+    cites a document that was not retrieved. ``references``: the text with its list, where it was
+    left out. ``shift``: added to numbers that the list does not define.
     """
 
     def number(address: str) -> int:
@@ -246,8 +250,14 @@ def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
             return link[0]
         return marked(document) + ("" if link[1] else link[2][len(address) :])
 
-    lines = _DEFINITION.finditer(text)
-    defined = {int(line[1] or line[2]): number(line[3]) for line in lines}
+    hosts = {(host_of(address), number) for address, number in addresses.items()}
+    defined = {}
+    for line in _DEFINITION.finditer(references or text):
+        given = int(line[1] or line[2])
+        defined[given] = number(line[3])
+        # Another page of the site whose document has this number.
+        if defined[given] == LARGEST_NUMBER and (host_of(line[3]), given) in hosts:
+            defined[given] = given
     if defined:
         body = _DEFINITION.sub("", text)
 
@@ -255,19 +265,28 @@ def _marked_links(text: str, addresses: Mapping[str, int]) -> str:
             numbers: list[int] = []
             for first_number, last_number in _RANGE.findall(mark[1]):
                 numbers += range(int(first_number), int(last_number or first_number) + 1)
-            return marked(", ".join(str(defined.get(number, number)) for number in numbers))
+            return marked(", ".join(str(defined.get(number, number + shift)) for number in numbers))
 
         text = _DEFINED.sub(renumbered, body)
-        if "\x02" not in text:  # a list of sources, and no number in the text
+        if "\x02" not in text and not references:  # a list of sources, and no number in the text
             text += " ".join(map(marked, defined.values()))
     return _LINK.sub(linked, text)
 
 
-def _bracketed(text: str, style: str, addresses: Mapping[str, int] | None = None) -> str:
+def _plus(numbers: str, shift: int) -> str:
+    """Return numbers that count from 1."""
+    return re.sub("[0-9]+", lambda digits: str(_number(digits[0]) + shift), numbers)
+
+
+def _bracketed(
+    text: str, style: str, addresses: Mapping[str, int] | None, references: str, shift: int
+) -> str:
     """Return a text with the citations of a style, and links to documents, in square brackets."""
     text = text.translate({2: None, 3: None})
     if addresses:
-        text = _marked_links(text, addresses)
+        text = _marked_links(text, addresses, references, shift)
+    if style == "bracket" and shift:
+        text = _CITED.sub(lambda mark: _plus(mark[0], shift), text)
     if style != "bracket":
         marks = STYLES[style] if style in STYLES else re.compile(style)
 
@@ -284,7 +303,7 @@ def _bracketed(text: str, style: str, addresses: Mapping[str, int] | None = None
                     "citation_style must have a first group that captures numbers only, got"
                     f" {excerpt(content)}"
                 )
-            return f"\x02{content}\x03"
+            return f"\x02{_plus(content, shift) if shift else content}\x03"
 
         text = marks.sub(marked, text).translate(_TO_ROUND)
     return text.translate(_TO_SQUARE)
@@ -295,6 +314,7 @@ def in_brackets(
     style: str = "auto",
     documents: Sequence[int | None] | None = None,
     addresses: Sequence[Mapping[str, int]] | None = None,
+    first_number: opt.FirstNumber = "auto",
 ) -> tuple[list[str], list[str]]:
     r"""Put the citations of answers in square brackets; other brackets become parentheses.
 
@@ -303,7 +323,10 @@ def in_brackets(
     Powers and enumerations look like superscripts and ``(1)``. These styles are read in answers
     without other citations, if half of these answers and a tenth of all answers have them.
     ``documents`` is how many each answer had. ``addresses`` are the numbers of its documents by
-    their `plain_address`, so that ``auto`` also reads links to them.
+    their `plain_address`, so that ``auto`` also reads links to them. A list of references below an
+    answer is left out, as `before_references` does, unless the answer has no other citation.
+    ``first_number``: of the documents; ``auto`` reads it from the answers, with a note where it is
+    not 1 in all of them. Returned numbers count from 1.
 
     Returns the texts and the style of each, empty where ``auto`` finds none.
 
@@ -312,28 +335,47 @@ def in_brackets(
     >>> in_brackets(["See #3."], r"#(\d+)")[0]
     ['See [3].']
     """
+    if style not in ("auto", *STYLES) and style.isalpha():
+        names = ", ".join(STYLES)
+        raise ValueError(f"citation_style must be auto, {names}, or a regular expression")
+    numbers_of = documents or [None] * len(texts)
+    columns = (texts, numbers_of, addresses or [{}] * len(texts))
+    read = _in_style(style, columns, int(first_number == "0"))
+    if first_number == "auto" and _are_from_zero(read[0], numbers_of):
+        return _in_style(style, columns, 1)
+    return read
+
+
+def _are_from_zero(texts: Sequence[str], documents: Sequence[int | None]) -> bool:
+    """Return whether answers, whose numbers were read from 1, number their documents from 0."""
+    if not any("[0" in text or "0]" in text for text in texts):
+        return False
+    found = [citations(text, largest) for text, largest in zip(texts, documents, strict=True)]
+    n_first = sum(0 in read.out_of_range for read in found)
+    n_last = sum(largest in read.cited for read, largest in zip(found, documents, strict=True))
+    n_citing = sum(bool(read.cited or read.out_of_range) for read in found)
+    are_from_zero = n_first > max(n_last, _LEAST_FROM_ZERO * n_citing)
+    if n_first:
+        first_number = 0 if are_from_zero else 1
+        note = f"{n_first:,} of {n_citing:,} answers that cite have [0], {n_last:,} the number of"
+        note += f" their documents: numbers are read from {first_number} (--first-number)"
+        warnings.warn(note, Note, 4)
+    return are_from_zero
+
+
+def _in_style(style: str, columns: Any, shift: int) -> tuple[list[str], list[str]]:
+    """Return what `in_brackets` does; ``shift`` is added to the numbers of documents."""
+    texts = columns[0]
     if style != "auto":
-        if style not in STYLES and style.isalpha():
-            names = ", ".join(STYLES)
-            raise ValueError(f"citation_style must be auto, {names}, or a regular expression")
         try:
-            return [_bracketed(text, style) for text in texts], [style] * len(texts)
+            chosen_texts = [_reading(text, [style], None, {}, shift)[style][0] for text in texts]
         except re.error as error:
             raise ValueError(f"citation_style must be a regular expression: {error}") from None
-    readings = []  # of each answer: for each style its text, and how many documents it cites
-    for text, largest, numbers in zip(
-        texts, documents or [None] * len(texts), addresses or [{}] * len(texts), strict=True
-    ):
-        read = {}
-        for name, marks in STYLES.items():
-            if name == "bracket" or marks.search(text):
-                bracketed = _bracketed(text, name, numbers)
-                read[name] = bracketed, len(citations(bracketed, largest).cited)
-        if numbers and "://" in text:
-            # Of equal readings the first is chosen: a link where numbers alone cite nothing.
-            bracketed, count = read["link"] = read["bracket"]
-            read["bracket"] = bracketed, min(count, len(citations(text, largest).cited))
-        readings.append(read)
+        return chosen_texts, [style] * len(texts)
+    readings = [
+        _reading(text, list(STYLES), largest, addresses, shift)
+        for text, largest, addresses in zip(*columns, strict=True)
+    ]
     clear = [*(name for name in STYLES if name not in _AMBIGUOUS), "link"]
     styles = [_most_cited(read, clear) for read in readings]
     for name in _AMBIGUOUS:
@@ -344,6 +386,34 @@ def in_brackets(
                 styles[place] = name
     chosen_texts = [read[name or "bracket"][0] for read, name in zip(readings, styles, strict=True)]
     return chosen_texts, styles
+
+
+def _reading(
+    text: str,
+    styles: Sequence[str],
+    largest: int | None,
+    addresses: Mapping[str, int],
+    shift: int,
+) -> dict[str, tuple[str, int]]:
+    """Return for each style the text, and how many documents it cites; as in `_in_style`."""
+    body = before_references(text)
+    for part, references in [(body, text), (text, "")] if body != text else [(text, "")]:
+        read = {}
+        cites = False
+        for name in styles:
+            if name in ("bracket", styles[0]) or STYLES[name].search(part):
+                bracketed = _bracketed(part, name, addresses, references, shift)
+                found = citations(bracketed, largest)
+                has_first = name not in _AMBIGUOUS and 0 in found.out_of_range
+                read[name] = bracketed, len(found.cited) + has_first
+                cites = cites or bool(found.cited or found.out_of_range)
+        if addresses and "://" in text and "bracket" in read:
+            # Of equal readings the first is chosen: a link where numbers alone cite nothing.
+            bracketed, count = read["link"] = read["bracket"]
+            read["bracket"] = bracketed, min(count, len(citations(part, largest).cited))
+        if cites:
+            break
+    return read
 
 
 def note_styles(styles: Sequence[str]) -> None:
@@ -388,6 +458,7 @@ def citation_share(
     *,
     run: str = "",
     citation_style: opt.CitationStyle = "auto",
+    first_number: opt.FirstNumber = "auto",
     mean_intervals: opt.MeanIntervals = "marginal",
     level: opt.Level = 0.95,
     resamples: opt.Resamples = 9999,
@@ -469,7 +540,7 @@ def citation_share(
     has_documents = answers["sources"].map(len) > 0
     if not has_documents.any():
         raise ValueError("sources must have at least one document for at least one answer")
-    names, values, reasons = _shares(answers, citation_style)
+    names, values, reasons = _shares(answers, citation_style, first_number)
     if mean_intervals == "simultaneous":
         level = 1 - (1 - level) / len(names)
     n_named = answers["sources"].map(lambda sources: len(sources) - sources.count(NO_SOURCE))
@@ -525,7 +596,9 @@ def _questions_once(answers: pd.DataFrame) -> pd.DataFrame:
     return answers.groupby(level=0, sort=True).mean()
 
 
-def _shares(answers: pd.DataFrame, style: str) -> tuple[pd.Index, dict[str, Floats], pd.Series]:
+def _shares(
+    answers: pd.DataFrame, style: str, first_number: opt.FirstNumber
+) -> tuple[pd.Index, dict[str, Floats], pd.Series]:
     """Return the sources, each measure, shaped (answers, sources), and why an answer has none.
 
     A measure is NaN where it is undefined.
@@ -535,11 +608,13 @@ def _shares(answers: pd.DataFrame, style: str) -> tuple[pd.Index, dict[str, Floa
     given = answers["relevant"] if "relevant" in answers.columns else [()] * len(answers)
     addresses = answers["addresses"].tolist() if "addresses" in answers.columns else None
     n_documents = answers["sources"].map(len).tolist()
-    texts, styles = in_brackets(answers["answer"].tolist(), style, n_documents, addresses)
+    texts, styles = in_brackets(
+        answers["answer"].tolist(), style, n_documents, addresses, first_number
+    )
     if style == "auto":
         note_styles(styles)
     reasons = []
-    begin = 0
+    n_outside = begin = 0
     for row, (text, sources, numbers) in enumerate(
         zip(texts, answers["sources"], given, strict=True)
     ):
@@ -548,6 +623,7 @@ def _shares(answers: pd.DataFrame, style: str) -> tuple[pd.Index, dict[str, Floa
         np.add.at(retrieved[row], document_codes, 1)
         read = citations(text, len(sources)) if sources else Citations((), (), 0, 0)
         reasons.append(_not_read(text, sources, read))
+        n_outside += len(read.out_of_range)
         for number in read.cited:
             cited[row, document_codes[number - 1]] += 1
         for number in numbers if isinstance(numbers, (list, tuple)) else ():
@@ -555,6 +631,11 @@ def _shares(answers: pd.DataFrame, style: str) -> tuple[pd.Index, dict[str, Floa
                 question = answers["question"].iloc[row]
                 raise ValueError(f"relevant must number the documents of question {question!r}")
             relevant[row, document_codes[number - 1]] += 1
+
+    if n_outside and cited.any():
+        n_all = n_outside + int(cited.sum())
+        note = f"{n_outside:,} of {n_all:,} citations are out of range, of no document shown"
+        warnings.warn(note, Note, 4)
 
     def shares(counts: Floats) -> Floats:
         return ratio(counts, counts.sum(axis=1, keepdims=True), np.nan)

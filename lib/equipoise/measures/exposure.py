@@ -147,7 +147,7 @@ def exposure_over_relevance(
             rank = known.merge(ranked, how="left", on=["topic", "document"])["rank"]
             exposure = exposures(rank.to_numpy(dtype=np.float64), cutoff)
             items, needed = f"relevant documents with a {name}", f"one of the first {cutoff} ranks"
-            n_ranked, ids = int((exposure > 0).sum()), (first(known["document"]), ())
+            n_ranked, ids = int((exposure > 0).sum()), (first(known["document"][exposure == 0]), ())
             seen.append(Seen(f"run {run}", items, needed, n_ranked, len(known), *ids))
             even = spread_evenly(exposure, level_of_topic)
             # both shaped (topics, groups)

@@ -24,6 +24,7 @@ def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
     the model, if the file names it, else the name of the file; the topic is the id, else a number.
     """
     conversations = {}
+    begun_by_system = []
     n_messages = n_unread = 0
     for number, (_, content) in enumerate(read_objects(path, read_text(path)), start=1):
         where = f"{path}, conversation {number}"
@@ -34,17 +35,29 @@ def read_chats(path: Path) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
             raise ValueError(f"{where}: conversation {key[1]} of {key[0]} must occur once")
         messages = list(_messages(where, content))
         read = [(speaker, text) for speaker, text in messages if speaker]
-        conversations[key] = _rounds(where, read)
         n_messages += len(messages)
         n_unread += len(messages) - len(read)
         # What the user said last, without an answer.
         n_unread += bool(read) and read[-1][0] == "user"
+        if read and read[0][0] == "system":
+            begun_by_system.append(key[1])
+            read = []
+        conversations[key] = _rounds(read)
     if not any(conversations.values()):
-        raise ValueError(f"{path}: must have at least one conversation with an answer")
+        expected = "at least one conversation that begins with the user and has an answer"
+        raise ValueError(f"{path}: must have {expected}")
     if n_unread:
         reason = "without text of a user or an assistant, or without an answer"
         warnings.warn(f"{path}: left out {n_unread} of {n_messages} messages {reason}", Note, 2)
-    empty = [topic for (_, topic), rounds in conversations.items() if not rounds]
+    if begun_by_system:
+        count = f"{len(begun_by_system)} of {len(conversations)} conversations"
+        note = f"{path}: left out {count} that begin with the assistant"
+        warnings.warn(f"{note} ({listed(begun_by_system, 3)})", Note, 2)
+    empty = [
+        topic
+        for (_, topic), rounds in conversations.items()
+        if not rounds and topic not in begun_by_system
+    ]
     if empty:
         count = f"{len(empty)} of {len(conversations)} conversations"
         warnings.warn(f"{path}: left out {count} without an answer ({listed(empty, 3)})", Note, 2)
@@ -82,7 +95,7 @@ def _messages(where: str, content: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield _ROLES.get(role, "") if text.strip() else "", text
 
 
-def _rounds(where: str, messages: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
+def _rounds(messages: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
     """Join consecutive messages of one side, and pair each user turn with the answer."""
     rounds: list[tuple[str, str, str]] = []
     user, system = "", ""
@@ -96,6 +109,4 @@ def _rounds(where: str, messages: list[tuple[str, str]]) -> list[tuple[str, str,
             system = f"{system}\n{text}".strip()
     if system:
         rounds.append((user, system, ""))
-    if any(not user for user, _, _ in rounds):
-        raise ValueError(f"{where}: must begin with a message of the user")
     return rounds

@@ -2,7 +2,8 @@
 
 *TREC* (RAG 2024 and 2025, RAGTIME, iKAT 2025) has objects with ``references``, ids of documents,
 and ``answer`` or ``responses``, a list of ``text`` and ``citations``. Citations are positions in
-the references from 0, or ids. *Frameworks* are LangChain, LlamaIndex, RAGAS and OpenAI;
+the references from 0, or ids. Where both are possible a number is a position, and text is an id.
+*Frameworks* are LangChain, LlamaIndex, RAGAS and OpenAI (chats and responses);
 ``answer_presets.yaml`` lists their fields, and ``--map`` names other fields. The format of this
 library is in `equipoise.loaders.answers`.
 
@@ -13,6 +14,7 @@ gets the prefix ``log.``.
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -35,15 +37,36 @@ FIELDS = ("question", "answer", "documents", "sources", "relevant")
 _PATH = re.compile(r"[^\s.,=\[\]]+(\[(-?\d+)?\])?(\.[^\s.,=\[\]]+(\[(-?\d+)?\])?)*")
 _IDS = ("question_id", "query_id", "qid", "topic_id", "narrative_id", "turn_id", "custom_id", "id")
 _WORDS = ("question", "input", "query", "user_input", "query_str", "prompt")
-_DOCUMENT_IDS = ("id", "id_", "node_id", "doc_id", "docid", "document_id", "chunk_id", "_id")
-_SOURCE_KEYS = ("source", "site", "domain", "publisher", "url", "link", "file_name", "filepath")
+_DOCUMENT_IDS = (
+    "id",
+    "id_",
+    "node_id",
+    "doc_id",
+    "docid",
+    "document_id",
+    "chunk_id",
+    "_id",
+    "file_id",
+)
+_SOURCE_KEYS = (
+    "source",
+    "site",
+    "domain",
+    "publisher",
+    "url",
+    "link",
+    "file_name",
+    "filename",
+    "filepath",
+)
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}\.?(?::\d+)?(?:/.*)?", re.IGNORECASE)
 _FILE = re.compile(r"[^/]*\.(?:csv|docx?|html?|json|md|pdf|pptx?|txt|xlsx?|xml)", re.IGNORECASE)
+_NEIGHBOURS = re.compile(r"""['"]\s+['"]""")
 _TO_ROUND = str.maketrans("[]", "()")
 
 _OUR_COLUMNS = {"question", "answer", "document_fields", "shown", "addresses", "documents"}
-_OUR_COLUMNS |= {"sources", "relevant", "run", "mode", "relevant_author", "nonrelevant_author"}
-_OUR_COLUMNS |= {"citations", "gold"}
+_AUTHORS = {"relevant_author", "nonrelevant_author"}
+_OUR_COLUMNS |= {"sources", "relevant", "run", "mode", "citations", "gold", *_AUTHORS}
 
 Paths = Mapping[str, Sequence[str]]
 
@@ -115,11 +138,40 @@ def _presets() -> dict[str, Paths]:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _text(content: Any) -> str:
-    """Return the text of a message, which may be in parts."""
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return str(content)
+def _text(content: Any, documents: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the text of a message, which may be in parts, with the files that it cites."""
+    if not isinstance(content, list):
+        return str(content)
+    ids = [document["#"] for document in documents]
+    texts = []
+    for part in content:
+        if isinstance(part, dict):
+            text = str(part.get("text") or "")
+            notes = [note for note in part.get("annotations") or () if isinstance(note, dict)]
+            cited = [(note.get("index"), note.get("file_id")) for note in notes]
+            places = [(place, name) for place, name in cited if name in ids and type(place) is int]
+            for place, name in sorted(places, reverse=True):
+                text = f"{text[:place]} [{ids.index(name) + 1}]{text[place:]}"
+            texts.append(text)
+    return "".join(texts)
+
+
+def _with_lists(file: Path, line: int | None, content: dict[str, Any]) -> dict[str, Any]:
+    """Return an object in which lists that a table saved as text are lists."""
+    lists = {}
+    for paths in _presets().values():
+        for path in (*paths["documents"], *paths.get("ids", ()), *paths.get("relevant", ())):
+            text = content.get(path)
+            if isinstance(text, str) and text.lstrip().startswith("["):
+                try:
+                    # Python joins neighbouring texts, between which NumPy writes no comma.
+                    lists[path] = [] if _NEIGHBOURS.search(text) else ast.literal_eval(text.strip())
+                except (SyntaxError, ValueError, MemoryError, RecursionError):
+                    lists[path] = []
+                if not lists[path] and text.strip("[ ]\n"):
+                    wanted = "a list, not the text of one: save a table as JSON Lines"
+                    raise input_error(file, wanted, excerpt(text), line, path)
+    return content | lists
 
 
 def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, bool]:
@@ -127,7 +179,10 @@ def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, 
     if "question" in paths:
         words = _first_at(content, paths["question"], (str, int))
     else:
-        found = _first_at({**content, **(_first_at(content, ["metadata"], dict) or {})}, _IDS)
+        named = {**content, **(_first_at(content, ["metadata"], dict) or {})}
+        if "object" in content:
+            named.pop("id", None)  # of a call of OpenAI
+        found = _first_at(named, _IDS)
         if isinstance(found, (str, int, float)):
             return f"{found:.0f}" if isinstance(found, float) else str(found), True
         words = _words(content)
@@ -206,7 +261,7 @@ def _mapped_row(content: dict[str, Any], paths: Paths, number: int) -> dict[str,
     documents = _documents(content, paths) or []
     question, is_id = _question(content, paths, number)
     row = {"question": question, "#is_id": is_id, "#words": _words(content)}
-    row |= {"answer": _text(answer or ""), "document_fields": documents}
+    row |= {"answer": _text(answer or "", documents), "document_fields": documents}
     row["shown"] = tuple(document["#"] for document in documents)
     row["addresses"] = _addresses(documents)
     marks = _first_at(content, paths.get("relevant", ()), list)
@@ -231,15 +286,23 @@ def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
             cited = sentence.get("citations") or []
             references += [citation for citation in cited if isinstance(citation, str)]
     ids = list(dict.fromkeys(map(str, references)))
+    every = [citation for sentence in sentences for citation in sentence.get("citations") or ()]
+    numbers = [citation for citation in every if isinstance(citation, (int, float))]
+    # Numbers are positions, unless they can only be ids.
+    are_ids = any(not 0 <= number < len(ids) for number in numbers) and all(
+        f"{number:.0f}" in ids for number in numbers
+    )
     texts = []
     for sentence in sentences:
         text = sentence["text"].translate(_TO_ROUND)  # its own brackets are no citations
         for citation in sentence.get("citations") or ():
-            if str(citation) in ids:
-                cited = ids.index(str(citation)) + 1
+            is_number = isinstance(citation, (int, float))
+            name = f"{citation:.0f}" if is_number else str(citation)
+            if name in ids and (are_ids or not is_number):
+                cited = ids.index(name) + 1
             else:
-                is_place = str(citation).removesuffix(".0").isdecimal()
-                cited = int(float(citation)) + 1 if is_place else len(ids) + 1
+                is_place = name.removesuffix(".0").isdecimal()
+                cited = int(float(name)) + 1 if is_place else len(ids) + 1
             text += f" [{cited}]"
         texts.append(text)
     question, _ = _question(content, {}, number)
@@ -281,6 +344,7 @@ def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
     name = "--map"
     is_trec = not paths and (_has_sentences(content) or "references" in content)
     if not paths and not is_trec:
+        objects = [(line, _with_lists(path, line, content)) for line, content in objects]
         name, paths = _paths_of(objects)
         if not paths and "mode" in content:
             return answer_table(path, objects)  # which says what is missing
@@ -401,6 +465,12 @@ def with_keys(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Return the answers with a text in the column of each key, a path into a line of the log."""
     columns = table.columns
     for key in keys:
+        if key in _OUR_COLUMNS - {"mode", "question", "run", *_AUTHORS}:
+            own = f"log.{key}"
+            advice = (
+                f"use --by {own} for the key of the log" if own in columns else "use another key"
+            )
+            raise ValueError(f"--by: {key} is what the command reads of an answer; {advice}")
         if key in columns:
             values = table[key].tolist()
         else:
