@@ -239,9 +239,11 @@ def score_citations(
         citation_share(part, by, run=run, **options)
         for run, part in table.groupby("run", sort=False)
     ]
+    del table  # the scores of many answers need its memory
     scores = joined(parts)
-    # The means of all runs are last, where a reader of the terminal looks first.
-    scores = pd.concat([scores[scores["topic"] != ""], scores[scores["topic"] == ""]])
+    if len(parts) > 1:
+        # The means of all runs are last, where a reader of the terminal looks first.
+        scores = pd.concat([scores[scores["topic"] != ""], scores[scores["topic"] == ""]])
     names = ("run", *by) if has_names else by
     sentences = citation_verdicts(
         scores, names, difference=difference, level=options["level"], least_read=least_read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -70,6 +71,17 @@ def test_a_link_out_of_the_project_is_an_error(
     assert digest(outside) == before
     assert digest(built / "data") == inside_before
     assert not list(built.rglob("*.equipoise-part"))
+
+
+def test_new_removes_what_a_killed_process_left(built: Path) -> None:
+    folder = built / "data" / "published" / "another"
+    folder.mkdir(parents=True)
+    left = folder / ".claims.csv-12ab34cd-999999999.equipoise-part"
+    written_now = folder / f".claims.csv-12ab34cd-{os.getpid()}.equipoise-part"
+    left.touch()
+    written_now.touch()
+    start.new_paper("kim2021", "Another paper")
+    assert list(built.rglob("*.equipoise-part")) == [written_now]
 
 
 def test_the_server_follows_no_link_out_of_the_reports(built: Path) -> None:

@@ -477,4 +477,4 @@ def _choices_of_units(units: int, rng: np.random.Generator, resamples: int) -> I
     for drawn in batches(resamples, 2 * units):
         # The bits by which `Generator.permuted` exchanges two values.
         bits = rng.integers(2**32, size=(drawn, units), dtype=np.uint32) & 1
-        yield 1.0 - bits
+        yield (1 - bits).astype(np.float64)
