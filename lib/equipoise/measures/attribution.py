@@ -888,12 +888,11 @@ def verdicts(
     favoured: Favoured = "Human",
     difference: opt.Difference = 0.05,
     level: Level = 0.95,
-    least_read: opt.LeastRead = opt.LEAST_READ,
 ) -> list[str]:
     """Return one sentence per CAB of `score_attribution`: its verdict, or the required sample size.
 
     ``favoured`` and ``level`` are those of the table. ``difference`` is the bias that the required
-    number of questions detects with 80% power. Below the share ``least_read`` there is no verdict.
+    number of questions detects with 80% power.
 
     >>> row = {"measure": "CAB-precision", "relevant_author": "Human", "nonrelevant_author": "LLM"}
     >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60, "read": 1.0}
@@ -905,6 +904,6 @@ def verdicts(
     sentences = []
     for row in bias_rows(scores, by).to_dict("records"):
         unit = f"points for {favoured}"
-        decided = verdict(row, difference, level, outcomes, unit, least_read=least_read)
+        decided = verdict(row, difference, level, outcomes, unit)
         sentences.append(f"{row['what']} {decided}")
     return sentences

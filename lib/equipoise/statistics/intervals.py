@@ -11,7 +11,7 @@ import scipy  # which loads scipy.stats, a second of imports, at its first use
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
-from equipoise.options import LEAST_READ
+from equipoise.statistics.unknown import unless_unread
 
 FEWEST_UNITS, FEWEST_RESAMPLED = 10, 30
 """Units from which on a mean has an interval, and from which on it is a bootstrap interval."""
@@ -183,12 +183,13 @@ def verdict(
     outcomes: tuple[str, str],
     unit: str = "points",
     *,
-    least_read: float = LEAST_READ,
+    cited: float | None = None,
 ) -> str:
     """Return the sentence on a difference: its verdict, or the required sample size.
 
     ``row``: ``value, low, high, count, read``. ``outcomes``: where the interval is above 0, and
-    below. There is no verdict where the share that was read is less than ``least_read``.
+    below. A verdict on less than all says how extreme the unread would have to be to overturn it;
+    ``cited`` is the share of the citations, in a difference from it.
     """
     # 0.0 is added so that no number reads -0.0
     value, low, high = (100 * row[name] + 0.0 for name in ("value", "low", "high"))
@@ -197,14 +198,11 @@ def verdict(
     # Rounded down: 89.6% is less than 90%.
     percent = math.floor(100 * row["read"] + 1e-9)
     sentence = f"{number} {unit}{interval}, n = {row['count']}, {percent}% read: "
-    if row["read"] < least_read:
-        return f"{sentence}no verdict, less than {100 * least_read:g}% was read"
     if not low <= high and row["count"] < FEWEST_UNITS:
         return f"{sentence}no verdict, an interval needs n = {FEWEST_UNITS}"
-    if low > 0:
-        return sentence + outcomes[0]
-    if high < 0:
-        return sentence + outcomes[1]
+    if low > 0 or high < 0:
+        tipping = unless_unread(row, level, scale=100, unit=" points", cited=cited)
+        return sentence + outcomes[0 if low > 0 else 1] + tipping
     if not low < high:
         return f"{sentence}inconclusive; equal scores give no required sample size"
     needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
