@@ -85,6 +85,16 @@ def scoring(
             if MEANS in declared:  # no measure has these options
                 ends = {key: values.pop(key) for key in ("level", "resamples", "seed")}
             scores, files, verdicts = function(**values)
+            exposures = scores.attrs.pop("exposures", [])
+            if exposures:
+                import pandas as pd
+
+                from equipoise.measures.exposure import exposure_verdicts
+
+                rows = pd.concat([exposure.rows(**ends) for exposure in exposures])
+                verdicts = exposure_verdicts(
+                    rows, level=ends["level"], of="target share", documents="exposure"
+                )
             if intervals:
                 from equipoise_cli.mean_intervals import with_mean_intervals
 
@@ -110,7 +120,10 @@ def joined(tables: Sequence[Any]) -> Any:
 
     show_seen(*tables)
     _show_not_read(tables)
-    return pd.concat(tables, ignore_index=True)
+    exposures = [exposure for table in tables for exposure in table.attrs.pop("exposures", [])]
+    table = pd.concat(tables, ignore_index=True)
+    table.attrs["exposures"] = exposures
+    return table
 
 
 def _show_not_read(tables: Sequence[Any]) -> None:

@@ -42,8 +42,9 @@ from equipoise.measures.citations import (
     without_citations,
 )
 from equipoise.options import Favoured, Level, Resamples, Seed
-from equipoise.statistics.intervals import intervals_of_means, verdict
+from equipoise.statistics.intervals import intervals_of_means
 from equipoise.statistics.pairs import exchanged, paired_t
+from equipoise.statistics.unknown import verdict
 
 AUTHORS_OF = ("relevant_author", "nonrelevant_author")
 MEANS = ("precision", "recall", "exact_match", "cited", "cited_relevant")

@@ -22,7 +22,8 @@ from equipoise.arrays import Floats, ratio
 from equipoise.coverage import Seen, first, judge
 from equipoise.declared import checked, measure
 from equipoise.errors import Note, excerpt, listed, need_columns
-from equipoise.statistics.intervals import intervals_of_means, verdict
+from equipoise.statistics.intervals import intervals_of_means
+from equipoise.statistics.unknown import verdict
 
 declared = partial(
     measure, family="Answers: attribution to their sources", sources=("thesis-ch5", "thesis")

@@ -30,6 +30,7 @@ from equipoise.options import Cutoff, Level, MeanIntervals, Resamples, Seed
 from equipoise.statistics.intervals import percentile_interval, resampled_ratios
 from equipoise.statistics.unknown import tipping_shares, unless
 
+_MOST_SENTENCES = 20
 FEWEST_TOPICS = 6
 """Topics that an interval needs: with fewer, resampled topics repeat too few distinct samples."""
 
@@ -90,14 +91,15 @@ def exposure_over_relevance(
     Returns
     -------
     DataFrame, columns run, attribute, group, measure, value, low, high, share, tipping_low,
-    tipping_high, seen
+    tipping_high, left_out, seen
         ``low, high``: percentile interval over resampled topics, NaN with fewer than 6 topics.
         ``share``: of the relevant
         documents whose group is known, those of the group. ``seen``: the share of the relevant
         documents whose group is known; the others are left out. NaN for a group without exposed or
         relevant documents. ``tipping_low, tipping_high``: below and above which share of the
         relevant documents of unknown group, were they of this one, the interval would no longer
-        exclude 1; NaN where no share does.
+        exclude 1; NaN where no share does. ``left_out``: topics of which no relevant document has a
+        known group.
 
     Raises
     ------
@@ -142,11 +144,7 @@ def exposure_over_relevance(
         ids = first(joined.loc[~is_known, "document"]), first(table["document"])
         needed, whole = f"a membership in {name}", len(relevant)
         seen.append(Seen("the qrels", "relevant documents", needed, len(known), whole, *ids))
-        is_in_topic = relevant["topic"].isin(known["topic"])
-        n_topics, whole_topics = known["topic"].nunique(), relevant["topic"].nunique()
-        if n_topics < whole_topics:
-            lost, needed = first(relevant.loc[~is_in_topic, "topic"]), f"a known {name}"
-            seen.append(Seen("the qrels", "relevant topics", needed, n_topics, whole_topics, lost))
+        n_lost = relevant["topic"].nunique() - known["topic"].nunique()
         joined = joined[joined["topic"].isin(known["topic"])].reset_index(drop=True)
         for run in run_names:
             ranked = runs.loc[runs["run"] == run, ["topic", "document", "rank"]]
@@ -157,9 +155,11 @@ def exposure_over_relevance(
             ids = first(known["document"]), ()
             seen.append(Seen(f"run {run}", items, needed, int(is_ranked.sum()), len(known), *ids))
             part = _rows_of_groups(documents, groups, level, resamples, seed)
-            parts.append(part.assign(run=run, attribute=name, seen=len(known) / max(whole, 1)))
+            part = part.assign(run=run, attribute=name, left_out=n_lost)
+            parts.append(part.assign(seen=len(known) / max(whole, 1)))
     columns = ["run", "attribute", "group", "measure", "value", "low", "high", "share"]
-    table = pd.concat(parts, ignore_index=True)[[*columns, "tipping_low", "tipping_high", "seen"]]
+    columns += ["tipping_low", "tipping_high", "left_out", "seen"]
+    table = pd.concat(parts, ignore_index=True)[columns]
     table.attrs["seen"] = judge(seen)
     return table
 
@@ -220,7 +220,8 @@ def exposure_verdicts(
     for attribute, rows in table.groupby("attribute", sort=False):
         tested = rows[rows["low"].notna()]
         is_unfair = (tested["high"] < 1) | (tested["low"] > 1)
-        for row in tested[is_unfair].sort_values("value", kind="stable").itertuples():
+        unfair = tested[is_unfair].sort_values("value", kind="stable")
+        for row in unfair.head(_MOST_SENTENCES).itertuples():
             side = "under" if row.value < 1 else "over"
             tipping = ""
             if row.seen < 1:
@@ -231,11 +232,15 @@ def exposure_verdicts(
                 f"{row.run}: {row.group} is {side}-exposed, {row.value:.2f} of its {of}"
                 f" [{row.low:.2f}, {row.high:.2f}]{tipping}"
             )
+        if len(unfair) > _MOST_SENTENCES:
+            sentences.append(f"{attribute}: {len(unfair) - _MOST_SENTENCES} more, of more exposure")
         # Rounded down: 99.6% are not all.
         percent = math.floor(100 * rows["seen"].min() + 1e-9)
+        n_lost = rows["left_out"].max()
+        lost = f"; {n_lost} topics of which none is known are left out" if n_lost else ""
         sentences.append(
             f"{attribute}: {is_unfair.sum()} of {len(tested)} pairs of run and group differ"
             f" significantly from 1, {(1 - level) * len(tested):.1f} expected by chance; groups of"
-            f" {percent}% of the {documents} are known"
+            f" {percent}% of the {documents} are known{lost}"
         )
     return sentences

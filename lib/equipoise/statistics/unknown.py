@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy  # which loads scipy.stats, a second of imports, at its first use
 
-from equipoise.arrays import Floats, Integers
+from equipoise.arrays import Floats, Integers, ratio
+from equipoise.statistics.intervals import FEWEST_UNITS, intervals_of_means, units_to_decide
 
 _STEPS, _ROUNDS = 32, 3
 
@@ -80,6 +83,60 @@ def tipping_shares(
     return shares[0], shares[1]
 
 
+@dataclass(frozen=True, eq=False)
+class GroupExposure:
+    """What the documents of each group receive, by topic, where not all groups are known.
+
+    ``known``, shaped (topics, groups), is what documents of known group receive; ``total``, shaped
+    (topics,), what all receive. A document of unknown group, of the topic ``topic``, receives its
+    ``weight``. ``target`` are the shares that the groups should have.
+    """
+
+    run: str
+    attribute: str
+    groups: tuple[str, ...]
+    target: Floats
+    known: Floats
+    total: Floats
+    topic: Integers
+    weight: Floats
+
+    def rows(self, *, level: float, resamples: int, seed: int) -> pd.DataFrame:
+        """Return a row per group: its share over its target, interval, and tipping points.
+
+        Topics of which nothing is known are left out.
+        """
+
+        def means(columns: Floats) -> Floats:
+            return intervals_of_means(list(columns.T), seed, level=level, resamples=resamples)
+
+        has_known = self.known.sum(axis=1) > 0
+        known, total = self.known[has_known], self.total[has_known]
+        is_counted = has_known[self.topic]
+        topic = (np.cumsum(has_known) - 1)[self.topic[is_counted]]
+        weight = self.weight[is_counted]
+        shares = ratio(known.sum(axis=0), known.sum(), np.nan)
+        of_unknown = np.bincount(topic, weight, len(total))
+        target = np.outer(total, self.target)
+        gaps = known + np.outer(of_unknown, shares) - target
+        per_target = target.mean(axis=0) if len(target) else np.full(len(shares), np.nan)
+        ends = means(gaps) / per_target[:, np.newaxis] + 1
+        tipping = np.full(ends.shape, np.nan)
+        for group in np.flatnonzero((ends[:, 0] > 1) | (ends[:, 1] < 1)):
+            tipping[group] = tipping_shares(
+                known[:, group] - target[:, group],
+                *(topic, weight, shares[group], means),
+                is_above=ends[group, 0] > 1,
+            )
+        rows = pd.DataFrame({"run": self.run, "attribute": self.attribute, "group": self.groups})
+        rows["value"], rows["share"] = gaps.mean(axis=0) / per_target + 1, shares
+        rows[["low", "high"]], rows[["tipping_low", "tipping_high"]] = ends, tipping
+        return rows.assign(
+            seen=known.sum() / total.sum() if len(total) else 0.0,
+            left_out=np.count_nonzero(~has_known & (self.total > 0)),
+        )
+
+
 def unless(below: float, above: float, what: str, as_known: float, others: str) -> str:
     """Return what overturns a verdict: a clause on the shares of the unknown.
 
@@ -139,4 +196,40 @@ def unless_unread(
     return (
         f"; this holds unless {share} are more than {scale * shift:.3g}{unit} {direction} than"
         " they count"
+    )
+
+
+def verdict(
+    row: Mapping[Hashable, Any],
+    difference: float,
+    level: float,
+    outcomes: tuple[str, str],
+    unit: str = "points",
+    *,
+    cited: float | None = None,
+) -> str:
+    """Return the sentence on a difference: its verdict, or the required sample size.
+
+    ``row``: ``value, low, high, count, read``. ``outcomes``: where the interval is above 0, and
+    below. A verdict on less than all says how extreme the unread would have to be to overturn it;
+    ``cited`` is the share of the citations, in a difference from it.
+    """
+    # 0.0 is added so that no number reads -0.0
+    value, low, high = (100 * row[name] + 0.0 for name in ("value", "low", "high"))
+    interval = f" [{low:.1f}, {high:.1f}]" if low <= high else ""
+    number, interval = (text.replace("-", "\u2212") for text in (f"{value:+.1f}", interval))
+    # Rounded down: 89.6% is less than 90%.
+    percent = math.floor(100 * row["read"] + 1e-9)
+    sentence = f"{number} {unit}{interval}, n = {row['count']}, {percent}% read: "
+    if not low <= high and row["count"] < FEWEST_UNITS:
+        return f"{sentence}no verdict, an interval needs n = {FEWEST_UNITS}"
+    if low > 0 or high < 0:
+        tipping = unless_unread(row, level, scale=100, unit=" points", cited=cited)
+        return sentence + outcomes[0 if low > 0 else 1] + tipping
+    if not low < high:
+        return f"{sentence}inconclusive; equal scores give no required sample size"
+    needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
+    return (
+        f"{sentence}inconclusive; 80% power for {100 * difference:g} points needs"
+        f" n = {max(needed, 2):,}"
     )
