@@ -6,13 +6,10 @@ A command reads its files to tidy tables and scores them; `scoring` does the res
 from __future__ import annotations
 
 import functools
-import logging
 import re
-import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -152,6 +149,9 @@ def workers(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
+    import logging
+    from concurrent.futures import CancelledError
+
     distributed = import_module("distributed")
     # It logs each lost connection with a traceback.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
@@ -180,6 +180,8 @@ def _greet(address: str) -> None:
     match = re.fullmatch(r"(?:tcp://)?\[?([^/\]]+)\]?:(\d{1,5})", address)
     if not match:
         raise ValueError(address)
+    import socket
+
     with socket.create_connection((match[1], int(match[2])), _SECONDS) as connection:
         length = connection.recv(8)
     # A scheduler speaks first: the length of some lines about its version.

@@ -1,5 +1,11 @@
 """Guards the public names of the library: people import all of them by a star."""
 
+import inspect
+import pickle
+import pydoc
+import subprocess
+import sys
+
 import equipoise
 from equipoise import *  # noqa: F403
 
@@ -7,3 +13,22 @@ from equipoise import *  # noqa: F403
 def test_every_public_name_is_imported_by_a_star() -> None:
     assert len(equipoise.__all__) > 40
     assert set(equipoise.__all__) <= set(globals())
+
+
+def test_an_import_and_help_load_nothing_that_takes_long() -> None:
+    slow = {"pandas", "numpy", "pydantic", "asyncio", "scipy"}
+    calls = "equipoise_cli.main(['--help'], standalone_mode=False)"
+    for code in ("from equipoise import gfr", f"import equipoise_cli; {calls}"):
+        code = f"import sys; {code}; print('loaded', *sys.modules)"
+        words = [sys.executable, "-c", code]
+        ended = subprocess.run(words, capture_output=True, text=True, check=True)
+        loaded = ended.stdout.partition("loaded")[2].split()
+        assert len(loaded) > 10
+        assert slow.isdisjoint(loaded)
+
+
+def test_a_function_of_tables_is_a_function_with_its_documentation() -> None:
+    gfr = equipoise.gfr
+    assert list(inspect.signature(gfr).parameters)[:2] == ["runs", "qrels"]
+    assert "Expected utility" in pydoc.render_doc(gfr)
+    assert pickle.loads(pickle.dumps(gfr)) is gfr  # noqa: S301 - dumped above
