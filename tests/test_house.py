@@ -1,6 +1,7 @@
 """Guard the repository: files that must agree, imports between packages, forbidden content."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -64,6 +65,14 @@ def test_citation_agrees_with_pyproject_and_names_every_study() -> None:
         for key in studies
         for line in re.findall(r"^  title = \{(.+)\},$", entries[key], re.MULTILINE)
     }
+    archive = json.loads((ROOT / ".zenodo.json").read_text())
+    for name in ("title", "version", "license", "keywords"):
+        assert archive[name] == citation[name], name
+    assert [one["name"] for one in archive["creators"]] == [
+        one["name"] for one in citation["authors"]
+    ]
+    dois = [work["doi"] for work in citation["references"] if "doi" in work]
+    assert [one["identifier"] for one in archive["related_identifiers"]] == dois
 
 
 def test_the_workflow_runs_what_the_readme_says_with_pinned_actions() -> None:
