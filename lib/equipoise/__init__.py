@@ -109,8 +109,8 @@ class _OfTables:
         return self._name
 
     # As help, signature and isroutine look at it.
-    __class__ = property(lambda self: type(self._function))  # type: ignore[assignment]
-    __doc__ = property(lambda self: self._function.__doc__)  # type: ignore[assignment]
+    __class__ = property(lambda self: type(self._function))
+    __doc__ = property(lambda self: self._function.__doc__)
 
 
 def __getattr__(name: str) -> object:

@@ -250,7 +250,7 @@ def _judged(
     ends = condition.is_beyond(low), condition.is_beyond(high)
     if all(ends) or not any(ends):
         lowest, highest = _declared_range(condition.measure)
-        row = {**record, "count": record["n"]}
+        row: dict[Any, Any] = {**record, "count": record["n"]}
         tipping = unless_unread(row, level, bound=condition.bound, widest=highest - lowest)
         if all(ends):
             return verdict_if_met, f"{interval} lies wholly {side} {condition.bound:g}{tipping}"

@@ -5,6 +5,7 @@ import inspect
 import pydoc
 import subprocess
 import sys
+from typing import Any
 
 import equipoise
 from equipoise import *  # noqa: F403
@@ -23,7 +24,7 @@ def test_importing_a_function_of_tables_loads_nothing_that_takes_long() -> None:
 
 
 def test_a_function_of_tables_is_a_function_with_its_documentation() -> None:
-    gfr = equipoise.gfr
+    gfr: Any = equipoise.gfr
     assert list(inspect.signature(gfr).parameters)[:2] == ["runs", "qrels"]
     assert "Expected utility" in pydoc.render_doc(gfr)
     assert copy.deepcopy(gfr) is gfr

@@ -26,7 +26,7 @@ from equipoise.measures.ranking_bias import (
 door: Any = equipoise
 FOLDER = Path(__file__).parents[2] / "data/vectors"
 GROUPS = ["small", "middle", "large"]
-SIZE = AttributeSet("SIZE", "ordinal", tuple(GROUPS), [1, 1, 1])
+SIZE = AttributeSet("SIZE", "ordinal", tuple(GROUPS), np.ones(3))
 EXPECTED = pd.read_csv(FOLDER / "expected.csv")
 
 
@@ -49,9 +49,10 @@ def distributions() -> dict[tuple[str, str], float]:
 def rankings() -> dict[tuple[str, str], float]:
     run, qrels, groups = read("run.csv").assign(run="run"), read("qrels.csv"), read("groups.csv")
     given = run, qrels, {"SIZE": groups}
-    found = {}
-    for kind, divergences in (("ordinal", ["nmd", "rnod"]), ("nominal", ["jsd"])):
-        sets = {"SIZE": AttributeSet("SIZE", kind, tuple(GROUPS), [1, 1, 1])}
+    found: dict[Any, float] = {}
+    kinds: Any = (("ordinal", ["nmd", "rnod"]), ("nominal", ["jsd"]))
+    for kind, divergences in kinds:
+        sets = {"SIZE": AttributeSet("SIZE", kind, tuple(GROUPS), np.ones(3))}
         table = gfr_table(*given, sets, similarities={kind: divergences})
         found |= table.set_index(["topic", "measure"])["value"].to_dict()
     table = gfr_table(run, qrels, gains={level: 2**level - 1 for level in range(1, 5)})
@@ -120,7 +121,7 @@ def test_every_value_is_that_of_the_library(file: str) -> None:
     found = BY_FILE[file]()
     for row in EXPECTED[EXPECTED["file"] == file].itertuples():
         # gdeval has five decimals.
-        digits = {"abs": 5e-6} if "gdeval" in row.source else {"rel": 1e-12, "abs": 1e-12}
+        digits: Any = {"abs": 5e-6} if "gdeval" in row.source else {"rel": 1e-12, "abs": 1e-12}
         assert found[row.case, row.measure] == pytest.approx(row.value, **digits), row.measure
 
 

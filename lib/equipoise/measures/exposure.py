@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -198,7 +199,7 @@ def _rows_of_groups(
                 lambda columns: percentiles(columns, ones),
                 is_above=ends[place, 0] > 1,
             )
-    rows = {"group": groups, "measure": "exposure-over-relevance"}
+    rows: dict[str, Any] = {"group": groups, "measure": "exposure-over-relevance"}
     rows["value"] = ratio(received.sum(axis=0), expected.sum(axis=0), np.nan)
     rows |= {"low": ends[:, 0], "high": ends[:, 1], "share": shares}
     return pd.DataFrame(rows | {"tipping_low": tipping[:, 0], "tipping_high": tipping[:, 1]})
