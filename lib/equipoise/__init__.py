@@ -93,6 +93,7 @@ class _OfTables:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self.__module__ = f"equipoise.{_MODULE_OF[name]}"
 
     @functools.cached_property
     def _function(self) -> Any:
@@ -105,8 +106,8 @@ class _OfTables:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._function, name)
 
-    def __reduce__(self) -> str:
-        return self._name
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return _OfTables, (self._name,)
 
     # As help, signature and isroutine look at it.
     __class__ = property(lambda self: type(self._function))

@@ -12,8 +12,8 @@ PyTerrier's ``pt.Experiment``.
 >>> ir.groups("SIZE", pages, kind="ordinal")
 >>> qrels, run = {"t1": {"d1": 2}}, {"t1": {"d1": 2.0, "d2": 1.0}}
 >>> scores = ir_measures.calc_aggregate([ir_measures.nDCG, ir.GFR, ir.AWRF @ 2], qrels, run)
->>> {str(measure): round(value, 4) for measure, value in scores.items()}
-{'nDCG': 1.0, 'GFR': 0.5587, 'AWRF@2': 0.2263}
+>>> sorted((str(measure), round(value, 4)) for measure, value in scores.items())
+[('AWRF@2', 0.2263), ('GFR', 0.5587), ('nDCG', 1.0)]
 """
 
 from __future__ import annotations
