@@ -88,14 +88,40 @@ def _with_tidy_tables(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+class _OfTables:
+    """A function of tables, imported when first used: pandas takes a third of a second."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.__module__ = f"equipoise.{_MODULE_OF[name]}"
+
+    @functools.cached_property
+    def _function(self) -> Any:
+        module = import_module(f"equipoise.{_MODULE_OF[self._name]}")
+        return _with_tidy_tables(getattr(module, _TABLES.get(self._name, self._name)))
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._function(*args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return _OfTables, (self._name,)
+
+    # As help, signature and isroutine look at it.
+    __class__ = property(lambda self: type(self._function))
+    __doc__ = property(lambda self: self._function.__doc__)
+
+
 def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
-    module = import_module(f"equipoise.{_MODULE_OF[name]}")
-    function_name = _TABLES.get(name, name)
-    value: Any = getattr(module, function_name)
-    if function_name in _OF_TABLES:
-        value = _with_tidy_tables(value)
+    value: Any
+    if _TABLES.get(name, name) in _OF_TABLES:
+        value = _OfTables(name)
+    else:
+        value = getattr(import_module(f"equipoise.{_MODULE_OF[name]}"), name)
     globals()[name] = value  # so that it is looked up once
     return value
 

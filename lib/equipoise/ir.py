@@ -12,8 +12,8 @@ PyTerrier's ``pt.Experiment``.
 >>> ir.groups("SIZE", pages, kind="ordinal")
 >>> qrels, run = {"t1": {"d1": 2}}, {"t1": {"d1": 2.0, "d2": 1.0}}
 >>> scores = ir_measures.calc_aggregate([ir_measures.nDCG, ir.GFR, ir.AWRF @ 2], qrels, run)
->>> {str(measure): round(value, 4) for measure, value in scores.items()}
-{'nDCG': 1.0, 'GFR': 0.5587, 'AWRF@2': 0.2263}
+>>> sorted((str(measure), round(value, 4)) for measure, value in scores.items())
+[('AWRF@2', 0.2263), ('GFR', 0.5587), ('nDCG', 1.0)]
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ir_measures.util import Metric, QrelsConverter, RunConverter
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge
 from equipoise.divergences import DIVERGENCES
+from equipoise.errors import listed
 from equipoise.loaders.documents import stream_documents
 from equipoise.loaders.gender_terms import read_terms
 from equipoise.loaders.groups import read_sets
@@ -94,17 +95,15 @@ def texts(
     _texts[name] = count_terms(documents, term_groups.terms, tokens=tokens), term_groups
 
 
-def _names(table: dict[str, Any], names: str | None, function: str) -> list[str]:
+def _names(table: dict[str, Any], names: str | None, param: str) -> list[str]:
     """The names asked for, joined by +, or all that have been named."""
-    first_name_it = f"name it first: equipoise.ir.{function}(...)"
-    if names is None:
-        if not table:
-            raise ValueError(first_name_it)
-        return list(table)
-    for name in names.split("+"):
-        if name not in table:
-            raise ValueError(f"no {name!r}; {first_name_it}")
-    return names.split("+")
+    wanted = list(table) if names is None else names.split("+")
+    if not wanted or not table.keys() >= set(wanted):
+        known = f"must be of {listed(table)}; " if table else ""
+        raise ValueError(
+            f"invalid param {param}={names!r}: {known}declare it by equipoise.ir.{param}(...)"
+        )
+    return wanted
 
 
 class _Fairness(measures.Measure):
@@ -182,7 +181,10 @@ class _AWRF(_Fairness):
         """AWRF of each topic of the run; a document without membership has all groups alike."""
         names = _names(_groups, self["groups"], "groups")
         if len(names) > 1:
-            raise ValueError(f"AWRF needs one attribute set: AWRF(groups={names[0]!r})")
+            raise ValueError(
+                f"invalid param groups={self['groups']!r}: must be one set, as AWRF(groups="
+                f"{names[0]!r})"
+            )
         (name,) = names
         attribute, table = _members(name, run, qrels)
         if attribute.kind == "nominal" and self["distance"] in ("nmd", "rnod"):
@@ -212,7 +214,10 @@ class _OfTexts(_Fairness):
         """The measure for each topic of the run, by the function that scores everything."""
         names = _names(_texts, self["texts"], "texts")
         if len(names) > 1:
-            raise ValueError(f"{self.NAME} needs one collection: texts={names[0]!r}")
+            raise ValueError(
+                f"invalid param texts={self['texts']!r}: must be one collection, as {self.NAME}"
+                f"(texts={names[0]!r})"
+            )
         variant = "" if self.params.get("proportional", True) else "(proportional=False)"
         scores = score_ranking_bias(run, *_texts[names[0]], cutoffs=[self["cutoff"]])
         return _by_topic(scores[scores["measure"] == f"{self.NAME}{variant}@{self['cutoff']}"])

@@ -263,17 +263,6 @@ Difference = Annotated[
         description="Smallest difference worth finding, in the unit of the scores.",
     ),
 ]
-LEAST_READ = 0.9
-"""The default of `LeastRead`."""
-LeastRead = Annotated[
-    float,
-    Field(
-        ge=0,
-        le=1,
-        description="Smallest share of answers with a readable citation of a retrieved document "
-        "that permits a verdict.",
-    ),
-]
 
 
 # --- bias in the terms of rankings, and overlap of rankings ---------------------------------------

@@ -92,8 +92,7 @@ _CONDITION_OPTIONS = (
             f"Condition with >, >=, < or <= that ends the command with status {FAILED}; "
             "repeatable. It is met if the whole interval of a mean lies beyond the number (0.05, "
             "5%, 5 points). Without an interval, the mean decides. MEASURE[NAME] limits it to one "
-            "run, attribute set or other name. The status is the same if too few answers could be "
-            "read."
+            "run, attribute set or other name."
         ),
     ),
     click.option(
@@ -120,7 +119,7 @@ def fails_on_conditions(command: Callable[..., Any]) -> Callable[..., None]:
         scores = command(*args, **options)
         conditions = [*failing, *(one._replace(is_required=True) for one in required)]
         if conditions:
-            judge(scores, conditions, options.get("least_read", 0.0), options.get("level", 0.95))
+            judge(scores, conditions, options.get("level", 0.95))
 
     decorated: Any = judged
     for option in reversed(_CONDITION_OPTIONS):
@@ -218,22 +217,19 @@ def _judged(
     condition: Condition,
     record: Mapping[str, Any],
     labels: Sequence[str],
-    least_read: float,
     level: float,
     *,
     has_intervals: bool,
 ) -> tuple[str, str]:
     """Return a verdict and a sentence on one mean."""
     from equipoise.statistics.intervals import FEWEST_UNITS, units_to_decide
+    from equipoise.statistics.unknown import unless_unread
 
     # By a key of a log the run has the name of its value.
     names = dict.fromkeys(record[label] for label in labels if record[label])
     name = ", ".join(names) or "the scores"
     option = "--fail-unless" if condition.is_required else "--fail-if"
     value = f"{option} {condition.text}: {name}: {record['value']:.4f}"
-    if record["read"] < least_read:
-        percent = math.floor(100 * record["read"] + 1e-9)
-        return "failed", f"{value}, no verdict, {percent}% read, less than {100 * least_read:g}%"
     verdict_if_met, verdict_if_not = "failed", "passed"
     if condition.is_required:
         verdict_if_met, verdict_if_not = verdict_if_not, verdict_if_met
@@ -252,10 +248,13 @@ def _judged(
     side = "above" if ">" in condition.sign else "below"
     side += " or at" if "=" in condition.sign else ""
     ends = condition.is_beyond(low), condition.is_beyond(high)
-    if all(ends):
-        return verdict_if_met, f"{interval} lies wholly {side} {condition.bound:g}"
-    if not any(ends):
-        return verdict_if_not, f"{interval} has no part {side} {condition.bound:g}"
+    if all(ends) or not any(ends):
+        lowest, highest = _declared_range(condition.measure)
+        row: dict[Any, Any] = {**record, "count": record["n"]}
+        tipping = unless_unread(row, level, bound=condition.bound, widest=highest - lowest)
+        if all(ends):
+            return verdict_if_met, f"{interval} lies wholly {side} {condition.bound:g}{tipping}"
+        return verdict_if_not, f"{interval} has no part {side} {condition.bound:g}{tipping}"
     sentence = f"{interval} lies only partly {side} {condition.bound:g}"
     gap = abs(record["value"] - condition.bound)
     if gap > 0 and record["n"] > 0:
@@ -267,12 +266,11 @@ def _judged(
 def judge(
     scores: Any,
     conditions: Sequence[Condition],
-    least_read: float = 0.0,
     level: float = 0.95,
 ) -> None:
     """Report each condition on standard error, and end with status `FAILED` where one fails.
 
-    A mean that has read less than the share ``least_read`` fails. ``level``: that of the intervals.
+    ``level``: that of the intervals.
     """
     means, labels = _means(scores)
     rows_of_conditions = [_rows_of(condition, means, labels) for condition in conditions]
@@ -280,9 +278,7 @@ def judge(
     for condition, records in zip(conditions, rows_of_conditions, strict=True):
         counts = Counter[str]()
         judged = [
-            _judged(
-                condition, record, labels, least_read, level, has_intervals="low" in scores.columns
-            )
+            _judged(condition, record, labels, level, has_intervals="low" in scores.columns)
             for record in records
         ]
         for verdict, sentence in sorted(judged, key=lambda pair: pair[0] != "failed"):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -14,6 +17,7 @@ from equipoise_cli.shared import TARGET
 if TYPE_CHECKING:
     from equipoise.declared import Option
 
+KEPT = Path(__file__).with_name("declared.json")
 GROUPS = ("Input", "Measure", "Statistics", "Output", "Other")
 """Headings of the options in a command's help, in their order."""
 _GROUP_OF = {
@@ -39,21 +43,56 @@ class OptionValue(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     name = "value"
 
-    def __init__(self, option: Option) -> None:
-        self.option = option
+    def __init__(self, function: str, option: str, form: str) -> None:
+        self.function, self.option, self.form = function, option, form
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
         """Return the placeholder of the value for the help."""
-        return self.option.form
+        return self.form
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert text to a value; leave a default unchanged."""
         if not isinstance(value, str):
             return value
+        (option,) = [one for one in _options_of(self.function) if one.name == self.option]
         try:
-            return self.option.check(value)
+            return option.check(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+def _options_of(function: str) -> Sequence[Option]:
+    """Return the declared options of a function, which imports pandas and pydantic."""
+    from equipoise.declared import options_of
+
+    module, _, name = function.rpartition(".")
+    return options_of(getattr(import_module(module), name))
+
+
+class Line(NamedTuple):
+    """What the help needs of a declared option: its default is None where there is none."""
+
+    name: str
+    form: str
+    help: str
+    default: str | None
+    is_flag: bool
+
+
+def lines_of(function: str) -> list[Line]:
+    """Return a line per declared option with a description."""
+    return [
+        Line(one.name, one.form, one.help, _text(one.value), one.value is False)
+        for one in _options_of(function)
+        if one.help
+    ]
+
+
+@functools.cache
+def kept_lines() -> dict[str, list[list[Any]]]:
+    """Return the lines of the commands' functions as kept in a file: help needs no import."""
+    lines: dict[str, list[list[Any]]] = json.loads(KEPT.read_text(encoding="utf-8"))
+    return lines
 
 
 def _text(value: Any) -> str | None:
@@ -85,30 +124,27 @@ class Declared:
 
     def options(self) -> list[click.Option]:
         """Return one option of the command for each declared option."""
-        from equipoise.declared import options_of  # with pydantic, which --help need not import
-
-        module, _, name = self.function.rpartition(".")
-        function = getattr(import_module(module), name)
-        options = [option for option in options_of(function) if option.help]
+        kept = kept_lines().get(self.function)
+        lines = lines_of(self.function) if kept is None else [Line(*line) for line in kept]
         if self.only:
-            options = [option for option in options if option.name in self.only]
-        return [self._as_click(option) for option in options if option.name not in self.without]
+            lines = [line for line in lines if line.name in self.only]
+        return [self._as_click(line) for line in lines if line.name not in self.without]
 
-    def _as_click(self, option: Option) -> DeclaredOption:
+    def _as_click(self, line: Line) -> DeclaredOption:
         # The first name is the parameter; the names with dashes are for users.
-        names = [option.name, f"--{option.name.replace('_', '-')}"]
-        if option.name in self.flags:
-            names.append(self.flags[option.name])
-        if option.value is False:
-            return DeclaredOption(names, option, self.needs, is_flag=True)
-        value = OptionValue(option)
-        return DeclaredOption(names, option, self.needs, type=value, default=_text(option.value))
+        names = [line.name, f"--{line.name.replace('_', '-')}"]
+        if line.name in self.flags:
+            names.append(self.flags[line.name])
+        if line.is_flag:
+            return DeclaredOption(names, line, self.needs, is_flag=True)
+        value = OptionValue(self.function, line.name, line.form)
+        return DeclaredOption(names, line, self.needs, type=value, default=line.default)
 
 
 class DeclaredOption(click.Option):
     """An option of a command that a measure declares."""
 
-    def __init__(self, names: Sequence[str], option: Option, needs: str, **settings: Any) -> None:
+    def __init__(self, names: Sequence[str], option: Line, needs: str, **settings: Any) -> None:
         super().__init__(names, help=option.help, **settings)
         self.group = _GROUP_OF.get(option.name, "Measure")
         self.needs = needs

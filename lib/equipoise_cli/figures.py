@@ -99,20 +99,17 @@ def _draw_differences(
     ax.grid(visible=False, axis="y")
 
 
-def attribution_bias(
-    ax: Axes, rows: pd.DataFrame, favoured: str, difference: float, least_read: float
-) -> Axes:
+def attribution_bias(ax: Axes, rows: pd.DataFrame, favoured: str, difference: float) -> Axes:
     """Draw CAB in points with its intervals, in colour where the verdict favours an author.
 
     ``rows`` are the result of `bias_rows`. The band contains biases that are too small to matter.
-    If less than ``least_read`` was read, there is no verdict.
     """
     ax.axvspan(-100 * difference, 100 * difference, color="#F0F0F0", lw=0, zorder=0)
     ax.axvline(0, color="black", lw=0.8)
     labels = []
     for number, row in enumerate(rows.itertuples()):
         excludes_zero = row.low > 0 or row.high < 0
-        colour = _APART if excludes_zero and row.read >= least_read else GREY
+        colour = _APART if excludes_zero else GREY
         _interval(ax, 100 * row.low, 100 * row.high, -number, colour)
         ax.plot(100 * row.value, -number, "o", markersize=6, color=colour)
         labels.append(f"{literal(row.what)}, n = {row.count}")

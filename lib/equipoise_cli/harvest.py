@@ -11,7 +11,6 @@ repeated, so the same command continues an interrupted harvest.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -134,6 +133,8 @@ def harvest(
     )
     if not yes:
         click.confirm("Continue?", abort=True, err=True)
+    import asyncio  # which takes as long as all else that help needs
+
     try:
         turns = asyncio.run(hold(asked, server, model, output, **options))
     except KeyboardInterrupt:
@@ -297,13 +298,15 @@ async def hold(
             messages.append({"role": "assistant", "content": line["system"]})
             wording = protocol["more"] if line["outcome"] == "o" else protocol["adhere"]
 
+    from asyncio import gather
+
     async def converse_in_turn() -> None:
         for number in numbers:  # which all share
             await converse(number)
             bar.update()
 
     with bar:
-        await asyncio.gather(*(converse_in_turn() for _ in range(parallel)))
+        await gather(*(converse_in_turn() for _ in range(parallel)))
     return turns
 
 

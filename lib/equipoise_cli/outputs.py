@@ -70,7 +70,8 @@ def _is_drawing(path: Path) -> bool:
 SCORES = table(
     "table of scores",
     "run,(.*,)?(attribute|against),(group,)?measure,value"
-    "(,(low|high|units|share|seen|t|p_t|p_permutation|count|left_out|read))*",
+    "(,(low|high|units|share|tipping_low|tipping_high|seen|t|p_t|p_permutation|count|left_out"
+    "|read))*",
 )
 CLUSTERS = table(
     "table of user clusters", "run,topic,turn,wc,probability,GWCrel,WCnonrel,GNP,.*Experience"

@@ -54,7 +54,7 @@ MAP = click.option(
             "equipoise.measures.attribution.score_attribution",
             flags={"citation_style": "--citations"},
         ),
-        Declared("equipoise.measures.attribution.verdicts", only=("difference", "least_read")),
+        Declared("equipoise.measures.attribution.verdicts", only=("difference",)),
     ],
     formats=["FILE"],
 )
@@ -66,7 +66,6 @@ def score_attribution(
     figure: Any,
     cluster: Any,
     difference: float,
-    least_read: float,
     **options: Any,
 ) -> Scored:
     """Score citations in answers, and how they change with the named authors.
@@ -116,14 +115,13 @@ def score_attribution(
     names = ("run", *by) if len(parts_of_runs) > 1 else by
     outputs: dict[Path | None, Any] = {}
     if figure is not None:
-        outputs[figure] = _figure_of_bias(scores, names, figure, favoured, difference, least_read)
+        outputs[figure] = _figure_of_bias(scores, names, figure, favoured, difference)
     sentences = attribution.verdicts(
         scores,
         by=names,
         favoured=favoured,
         level=options["level"],
         difference=difference,
-        least_read=least_read,
     )
     return Scored(scores, outputs, sentences)
 
@@ -190,9 +188,7 @@ def _figure_of_bias(scores: Any, by: tuple[str, ...], path: Path, *options: Any)
         Declared(
             "equipoise.measures.citations.citation_share", flags={"citation_style": "--citations"}
         ),
-        Declared(
-            "equipoise.measures.citations.citation_verdicts", only=("difference", "least_read")
-        ),
+        Declared("equipoise.measures.citations.citation_verdicts", only=("difference",)),
     ],
     formats=["FILE of LangChain", "FILE of RAGAS", "--sources"],
 )
@@ -204,7 +200,6 @@ def score_citations(
     qrels: Any,
     fields: str,
     difference: float,
-    least_read: float,
     **options: Any,
 ) -> Scored:
     """Test whether a source is cited more than its share of the retrieved documents.
@@ -245,7 +240,5 @@ def score_citations(
         # The means of all runs are last, where a reader of the terminal looks first.
         scores = pd.concat([scores[scores["topic"] != ""], scores[scores["topic"] == ""]])
     names = ("run", *by) if has_names else by
-    sentences = citation_verdicts(
-        scores, names, difference=difference, level=options["level"], least_read=least_read
-    )
+    sentences = citation_verdicts(scores, names, difference=difference, level=options["level"])
     return Scored(scores, verdicts=sentences)

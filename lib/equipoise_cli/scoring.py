@@ -6,13 +6,10 @@ A command reads its files to tidy tables and scores them; `scoring` does the res
 from __future__ import annotations
 
 import functools
-import logging
 import re
-import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -85,6 +82,16 @@ def scoring(
             if MEANS in declared:  # no measure has these options
                 ends = {key: values.pop(key) for key in ("level", "resamples", "seed")}
             scores, files, verdicts = function(**values)
+            exposures = scores.attrs.pop("exposures", [])
+            if exposures:
+                import pandas as pd
+
+                from equipoise.measures.exposure import exposure_verdicts
+
+                rows = pd.concat([exposure.rows(**ends) for exposure in exposures])
+                verdicts = exposure_verdicts(
+                    rows, level=ends["level"], of="target share", documents="exposure"
+                )
             if intervals:
                 from equipoise_cli.mean_intervals import with_mean_intervals
 
@@ -110,7 +117,10 @@ def joined(tables: Sequence[Any]) -> Any:
 
     show_seen(*tables)
     _show_not_read(tables)
-    return pd.concat(tables, ignore_index=True)
+    exposures = [exposure for table in tables for exposure in table.attrs.pop("exposures", [])]
+    table = pd.concat(tables, ignore_index=True)
+    table.attrs["exposures"] = exposures
+    return table
 
 
 def _show_not_read(tables: Sequence[Any]) -> None:
@@ -139,6 +149,9 @@ def workers(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
+    import logging
+    from concurrent.futures import CancelledError
+
     distributed = import_module("distributed")
     # It logs each lost connection with a traceback.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
@@ -167,6 +180,8 @@ def _greet(address: str) -> None:
     match = re.fullmatch(r"(?:tcp://)?\[?([^/\]]+)\]?:(\d{1,5})", address)
     if not match:
         raise ValueError(address)
+    import socket
+
     with socket.create_connection((match[1], int(match[2])), _SECONDS) as connection:
         length = connection.recv(8)
     # A scheduler speaks first: the length of some lines about its version.

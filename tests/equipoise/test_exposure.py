@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -94,21 +95,44 @@ def test_a_ranker_that_is_fair_by_construction_is_not_called_unfair() -> None:
 def test_an_unfair_ranker_is_named_with_its_group() -> None:
     table = exposure_over_relevance(**track(3, penalty=1.5), resamples=299)
     sentences = exposure_verdicts(table)
-    assert sentences[0].startswith("run gives PhD 0.")
-    assert "of their relevant share [0." in sentences[0]
+    assert sentences[0].startswith("run: PhD is under-exposed, 0.")
+    assert "of its relevant share [0." in sentences[0]
     assert sentences[-1].endswith("groups of 100% of the relevant documents are known")
 
 
-def test_no_verdict_where_few_groups_are_known() -> None:
+def hidden(groups: pd.DataFrame, *, is_hidden: Any) -> pd.DataFrame:
+    return groups.assign(group=groups["group"].mask(is_hidden, "unknown"))
+
+
+@pytest.mark.filterwarnings("ignore:the memberships in stage:equipoise.errors.Note")
+def test_a_verdict_says_how_many_of_the_unknown_would_overturn_it() -> None:
     data = track(3, penalty=1.5)
     groups = data["memberships"]["stage"]
-    few = {"stage": groups.assign(group=np.where(np.arange(len(groups)) % 4, "unknown", "PhD"))}
-    few["stage"].loc[::8, "group"] = "Prof"
-    with pytest.warns(match="no group in stage for 3000 of 4000 rows"):
-        table = exposure_over_relevance(**data | {"memberships": few}, resamples=9)
-    assert sorted(table["group"]) == ["PhD", "Prof"]
-    (sentence,) = exposure_verdicts(table)
-    assert sentence.startswith("stage: no verdict, because groups of 2")
+    few = hidden(groups, is_hidden=np.arange(len(groups)) % 8 == 0)
+    table = exposure_over_relevance(**data | {"memberships": {"stage": few}}, resamples=299)
+    sentence, *_, last = exposure_verdicts(table)
+    told = re.search(
+        r"; this holds unless more than (\d+)% of the documents of unknown stage are PhD"
+        r" \((\d+)% of the known are\)$",
+        sentence,
+    )
+    assert told is not None
+    assert int(told[2]) < int(told[1]) < 100
+    assert last.endswith("groups of 88% of the relevant documents are known")
+    point = table.set_index("group").loc["PhD", "tipping_high"]
+    assert math.floor(100 * point) == int(told[1])
+
+
+@pytest.mark.filterwarnings("ignore:the memberships in stage:equipoise.errors.Note")
+def test_a_topic_of_which_nothing_is_known_is_counted_out_and_reported() -> None:
+    data = track(3, penalty=1.5)
+    groups = data["memberships"]["stage"]
+    few = hidden(groups, is_hidden=groups["document"].str.startswith("7-"))
+    table = exposure_over_relevance(**data | {"memberships": {"stage": few}}, resamples=99)
+    assert exposure_verdicts(table)[-1].endswith("; 1 topics of which none is known are left out")
+    without = {**data, "qrels": data["qrels"][data["qrels"]["topic"] != "7"]}
+    expected = exposure_over_relevance(**without, resamples=99)
+    assert table["value"].tolist() == expected["value"].tolist()
 
 
 def test_numbers_depend_on_no_order_and_on_no_other_run() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from equipoise.attributes import AttributeSet
 from equipoise.errors import InputError
 from equipoise.measures.gfr import gfr_table
 from equipoise.measures.ranking_bias import awrf
+from equipoise_compendium import project
 
 QRELS = {"t1": {"d1": 2, "d2": 0, "d3": 1}, "t2": {"d2": 1}, "t3": {"d1": 1}}
 RUN = {
@@ -132,17 +137,38 @@ def test_files_of_fairweb_are_named_alike(tmp_path: Path) -> None:
 
 
 def test_what_was_not_named_is_said() -> None:
-    with pytest.raises(ValueError, match=r"no 'AGE'; name it first: equipoise.ir.groups"):
+    with pytest.raises(ValueError, match=r"^invalid param groups='SIZE\+AGE': must be of SIZE; "):
         by_topic(ir.GFR(groups="SIZE+AGE"))
     ir.groups("KIND", PAGES)
-    with pytest.raises(ValueError, match=r"AWRF needs one attribute set: AWRF\(groups='SIZE'\)"):
+    with pytest.raises(ValueError, match=r"^invalid param groups=None: must be one set, as AWRF"):
         by_topic(ir.AWRF)
     assert set(by_topic(ir.GFR(groups="SIZE+KIND"))) == set(QRELS)
     ir._texts.clear()
-    with pytest.raises(ValueError, match=r"name it first: equipoise.ir.texts"):
+    with pytest.raises(
+        ValueError, match=r"^invalid param texts=None: declare it by equipoise.ir.texts"
+    ):
         by_topic(ir.NFaiRR)
     with pytest.raises(AssertionError, match="invalid param distance"):
         by_topic(ir.AWRF(distance="far"))
+
+
+@pytest.mark.skipif(find_spec("pyterrier") is None, reason="PyTerrier is not installed")
+def test_pyterrier_takes_them_as_the_guide_has_it() -> None:
+    root = project.root()
+    page = (root / "lib/equipoise_cli/guide/runs.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```py\n(.+?)^```", page, re.DOTALL | re.MULTILINE)
+    (before,) = [
+        code
+        for code in re.findall(r"^```python\n(.+?)^```", page, re.DOTALL | re.MULTILINE)
+        if "ir.groups(" in code
+    ]
+    code = f"{before}{block}".replace("pt.Experiment", "table = pt.Experiment")
+    code += "alone = ir_measures.calc_aggregate(measures, qrels, run)\n"
+    code += "row = table.set_index('name').loc['bm25']\n"
+    code += "print(*(f'{row[str(m)]:.9f}' == f'{alone[m]:.9f}' for m in measures))"
+    words = [sys.executable, "-c", code]
+    ended = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    assert ended.stdout.split() == ["True", "True"], ended.stderr
 
 
 def test_a_fairness_of_nothing_is_an_error() -> None:

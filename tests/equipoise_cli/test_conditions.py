@@ -228,12 +228,17 @@ def test_no_bound_is_outside_the_declared_range(measure: str, bound: str, is_ref
         judge(scores, [condition])
 
 
-def test_too_little_read_fails_whatever_the_bound(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [("a", 0.1, 0.9), ("b", 0.1, 0.899)]
-    scores = pd.DataFrame(rows, columns=["run", "value", "read"]).assign(topic="", measure="R")
+def test_a_verdict_on_some_says_what_would_overturn_it(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("a", 0.4, 0.3, 0.5, 0.8), ("b", 0.4, 0.3, 0.5, 1.0), ("c", 0.6, 0.55, 0.65, 0.9)]
+    scores = pd.DataFrame(rows, columns=["run", "value", "low", "high", "read"])
+    # So many units that the variance between read and unread does not count.
+    scores = scores.assign(topic="", measure="R", count=10**9)
     with pytest.raises(click.exceptions.Exit):
-        judge(scores, [read_condition("R>0.5")], 0.9)
+        judge(scores, [read_condition("R>0.51")])
     assert capsys.readouterr().err.splitlines() == [
-        "failed: --fail-if R>0.5: b: 0.1000, no verdict, 89% read, less than 90%",
-        "passed: --fail-if R>0.5: a: 0.1000, without an interval, by the value",
+        "failed: --fail-if R>0.51: c: 0.6000 [0.5500, 0.6500] lies wholly above 0.51; this holds"
+        " unless the 10% not read are more than 0.4 lower than they count",
+        "passed: --fail-if R>0.51: a: 0.4000 [0.3000, 0.5000] has no part above 0.51; this holds"
+        " unless the 20% not read are more than 0.05 higher than they count",
+        "passed: --fail-if R>0.51: b: 0.4000 [0.3000, 0.5000] has no part above 0.51",
     ]

@@ -289,6 +289,8 @@ def check_readme(clone: Clone) -> None:
     assert f"`{verdict}`" in README.read_text(encoding="utf-8")
     (share,) = re.findall(r"^news\.example\.org: .+$", clone.said, re.MULTILINE)
     assert f"`{share}`" in README.read_text(encoding="utf-8")
+    (table,) = blocks(README, "text")
+    assert table in clone.said
     check_answers(clone)
     assert (clone.folder / "reports" / "my_films" / "my_films.ipynb").is_file()
     assert (clone.folder / "tests" / "test_my_films.py").is_file()

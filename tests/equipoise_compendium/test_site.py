@@ -235,6 +235,23 @@ def test_a_link_that_leads_to_code_or_a_share_is_dropped(link: str) -> None:
             assert re.fullmatch(r"/?[\w%][\w./%-]*", value), page
 
 
+def test_the_citation_has_year_version_and_address_of_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    citation = (project.root() / "CITATION.cff").read_text(encoding="utf-8")
+    (tmp_path / "CITATION.cff").write_text(f"{citation}url: https://example.org/equipoise\n")
+    monkeypatch.setattr(project, "root", lambda: tmp_path)
+    entry = site._software()
+    version, year = (
+        re.search(rf"^{key}: (\S+)", citation, re.MULTILINE) for key in ("version", "date-released")
+    )
+    assert version is not None
+    assert year is not None
+    assert f"  version = {{{version[1]}}}," in entry
+    assert f"  year = {{{year[1][:4]}}}," in entry
+    assert "  url = {https://example.org/equipoise}," in entry
+
+
 def test_a_caption_stays_within_the_label_of_its_table() -> None:
     hostile = '"><b id="x" style="position:fixed">over</b> \' onclick="1" &quot; class="y'
     page = markup.framed(

@@ -42,8 +42,9 @@ from equipoise.measures.citations import (
     without_citations,
 )
 from equipoise.options import Favoured, Level, Resamples, Seed
-from equipoise.statistics.intervals import intervals_of_means, verdict
+from equipoise.statistics.intervals import intervals_of_means
 from equipoise.statistics.pairs import exchanged, paired_t
+from equipoise.statistics.unknown import verdict
 
 AUTHORS_OF = ("relevant_author", "nonrelevant_author")
 MEANS = ("precision", "recall", "exact_match", "cited", "cited_relevant")
@@ -896,12 +897,11 @@ def verdicts(
     favoured: Favoured = "Human",
     difference: opt.Difference = 0.05,
     level: Level = 0.95,
-    least_read: opt.LeastRead = opt.LEAST_READ,
 ) -> list[str]:
     """Return one sentence per CAB of `score_attribution`: its verdict, or the required sample size.
 
     ``favoured`` and ``level`` are those of the table. ``difference`` is the bias that the required
-    number of questions detects with 80% power. Below the share ``least_read`` there is no verdict.
+    number of questions detects with 80% power.
 
     >>> row = {"measure": "CAB-precision", "relevant_author": "Human", "nonrelevant_author": "LLM"}
     >>> numbers = {"value": [0.038], "low": -0.05, "high": 0.13, "count": 60, "read": 1.0}
@@ -913,6 +913,6 @@ def verdicts(
     sentences = []
     for row in bias_rows(scores, by).to_dict("records"):
         unit = f"points for {favoured}"
-        decided = verdict(row, difference, level, outcomes, unit, least_read=least_read)
+        decided = verdict(row, difference, level, outcomes, unit)
         sentences.append(f"{row['what']} {decided}")
     return sentences

@@ -23,7 +23,8 @@ from equipoise.coverage import Seen, first, judge
 from equipoise.declared import checked, measure
 from equipoise.errors import Note, excerpt, listed, need_columns
 from equipoise.measures.reference_lists import before_references
-from equipoise.statistics.intervals import intervals_of_means, verdict
+from equipoise.statistics.intervals import intervals_of_means
+from equipoise.statistics.unknown import verdict
 
 declared = partial(
     measure, family="Answers: attribution to their sources", sources=("thesis-ch5", "thesis")
@@ -674,12 +675,11 @@ def citation_verdicts(
     *,
     difference: opt.Difference = 0.05,
     level: opt.Level = 0.95,
-    least_read: opt.LeastRead = opt.LEAST_READ,
 ) -> list[str]:
     """Return one sentence per source of `citation_share`: its verdict, or the required sample size.
 
     The ten largest differences come first. ``difference``: the excess that the required number of
-    questions detects with 80% power. ``least_read``: where less was read there is no verdict.
+    questions detects with 80% power.
 
     >>> rows = [("cited-share", 0.5, 0.4, 0.6), ("retrieved-share", 0.25, 0.2, 0.3)]
     >>> rows.append(("cited-over-retrieved", 0.25, 0.2, 0.3))
@@ -703,7 +703,7 @@ def citation_verdicts(
             # Of the questions that the difference is of: not all have a relevant document.
             cited = share + row["value"]
             outcomes = ("cited more than its share", "cited less than its share")
-            decided = verdict(row, difference, level, outcomes, least_read=least_read)
+            decided = verdict(row, difference, level, outcomes, cited=cited)
             sentences.append(
                 f"{' '.join(map(str, key))}: {100 * cited:.1f}% of the citations,"
                 f" {100 * share:.1f}% of the {documents}: {decided}"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +27,11 @@ from equipoise.coverage import Seen, first, judge
 from equipoise.declared import measure
 from equipoise.errors import refuse_twice
 from equipoise.measures.group_fairness import need_same_sets, shares_by_group
-from equipoise.options import LEAST_READ, Cutoff, Level, MeanIntervals, Resamples, Seed
+from equipoise.options import Cutoff, Level, MeanIntervals, Resamples, Seed
 from equipoise.statistics.intervals import percentile_interval, resampled_ratios
+from equipoise.statistics.unknown import tipping_shares, unless
 
+_MOST_SENTENCES = 20
 FEWEST_TOPICS = 6
 """Topics that an interval needs: with fewer, resampled topics repeat too few distinct samples."""
 
@@ -88,12 +91,16 @@ def exposure_over_relevance(
 
     Returns
     -------
-    DataFrame, columns run, attribute, group, measure, value, low, high, share, seen
+    DataFrame, columns run, attribute, group, measure, value, low, high, share, tipping_low,
+    tipping_high, left_out, seen
         ``low, high``: percentile interval over resampled topics, NaN with fewer than 6 topics.
         ``share``: of the relevant
         documents whose group is known, those of the group. ``seen``: the share of the relevant
         documents whose group is known; the others are left out. NaN for a group without exposed or
-        relevant documents.
+        relevant documents. ``tipping_low, tipping_high``: below and above which share of the
+        relevant documents of unknown group, were they of this one, the interval would no longer
+        exclude 1; NaN where no share does. ``left_out``: topics of which no relevant document has a
+        known group.
 
     Raises
     ------
@@ -134,63 +141,108 @@ def exposure_over_relevance(
         groups = list(attribute.groups)
         joined = relevant.merge(table[[*keys, *groups]], how="left", on=keys)
         is_known = joined[groups[0]].notna()
-        known, unknown = joined[is_known].reset_index(drop=True), joined.loc[~is_known, "document"]
-        ids = first(unknown), first(table["document"])
+        known = joined[is_known].reset_index(drop=True)
+        ids = first(joined.loc[~is_known, "document"]), first(table["document"])
         needed, whole = f"a membership in {name}", len(relevant)
         seen.append(Seen("the qrels", "relevant documents", needed, len(known), whole, *ids))
-        members = known[groups].to_numpy(dtype=np.float64)
-        topic = pd.factorize(known["topic"])[0]
-        level_of_topic = known.groupby(["topic", "level"]).ngroup().to_numpy()
-        n_topics = int(topic.max(initial=-1)) + 1
+        n_lost = relevant["topic"].nunique() - known["topic"].nunique()
+        joined = joined[joined["topic"].isin(known["topic"])].reset_index(drop=True)
         for run in run_names:
             ranked = runs.loc[runs["run"] == run, ["topic", "document", "rank"]]
-            rank = known.merge(ranked, how="left", on=["topic", "document"])["rank"]
-            exposure = exposures(rank.to_numpy(dtype=np.float64), cutoff)
+            rank = joined.merge(ranked, how="left", on=["topic", "document"])["rank"]
+            documents = joined.assign(exposure=exposures(rank.to_numpy(dtype=np.float64), cutoff))
             items, needed = f"relevant documents with a {name}", f"one of the first {cutoff} ranks"
-            n_ranked, ids = int((exposure > 0).sum()), (first(known["document"][exposure == 0]), ())
-            seen.append(Seen(f"run {run}", items, needed, n_ranked, len(known), *ids))
-            even = spread_evenly(exposure, level_of_topic)
-            # both shaped (topics, groups)
-            received = shares_by_group(exposure, members, topic, n_topics, mean=False)
-            expected = shares_by_group(even, members, topic, n_topics, mean=False)
-            ends = np.full((len(groups), 2), np.nan)
-            if n_topics >= FEWEST_TOPICS:
-                samples = resampled_ratios(received, expected, seed, resamples)
-                ends = np.array([percentile_interval(sample, level) for sample in samples.T])
-            part = pd.DataFrame({"run": run, "attribute": name, "group": groups})
-            part["measure"] = "exposure-over-relevance"
-            part["value"] = ratio(received.sum(axis=0), expected.sum(axis=0), np.nan)
-            part["low"], part["high"] = ends.T
-            part["share"] = members.mean(axis=0) if len(members) else np.nan
+            ranks = documents.loc[documents[groups[0]].notna()]
+            is_ranked = ranks["exposure"] > 0
+            ids = first(ranks.loc[~is_ranked, "document"]), ()
+            seen.append(Seen(f"run {run}", items, needed, int(is_ranked.sum()), len(known), *ids))
+            part = _rows_of_groups(documents, groups, level, resamples, seed)
+            part = part.assign(run=run, attribute=name, left_out=n_lost)
             parts.append(part.assign(seen=len(known) / max(whole, 1)))
-    table = pd.concat(parts, ignore_index=True)
+    columns = ["run", "attribute", "group", "measure", "value", "low", "high", "share"]
+    columns += ["tipping_low", "tipping_high", "left_out", "seen"]
+    table = pd.concat(parts, ignore_index=True)[columns]
     table.attrs["seen"] = judge(seen)
     return table
 
 
-def exposure_verdicts(table: pd.DataFrame, *, level: Level = 0.95) -> list[str]:
+def _rows_of_groups(
+    documents: pd.DataFrame, groups: list[str], level: float, resamples: int, seed: int
+) -> pd.DataFrame:
+    """Return a row per group, from relevant documents with exposures and memberships."""
+    exposure = documents["exposure"].to_numpy()
+    topic, topics = pd.factorize(documents["topic"])
+    is_known = documents[groups[0]].notna().to_numpy()
+    members = documents.loc[is_known, groups].to_numpy(dtype=np.float64)
+    level_of_topic = documents.groupby(["topic", "level"]).ngroup().to_numpy()
+    of_known = topic[is_known], len(topics)
+    even = spread_evenly(exposure[is_known], pd.factorize(level_of_topic[is_known])[0])
+    gap = exposure - spread_evenly(exposure, level_of_topic)
+    # all shaped (topics, groups)
+    received = shares_by_group(exposure[is_known], members, *of_known, mean=False)
+    expected = shares_by_group(even, members, *of_known, mean=False)
+    gaps = shares_by_group(gap[is_known], members, *of_known, mean=False)
+
+    def percentiles(numerators: Floats, denominators: Floats) -> Floats:
+        samples = resampled_ratios(numerators, denominators, seed, resamples)
+        return np.array([percentile_interval(sample, level) for sample in samples.T])
+
+    ends, tipping = np.full((2, len(groups), 2), np.nan)
+    shares = members.mean(axis=0) if len(members) else np.full(len(groups), np.nan)
+    if len(topics) >= FEWEST_TOPICS:
+        ends = percentiles(received, expected)
+        # A ratio is below 1 where the sum of these gaps is below 0.
+        unknown = topic[~is_known], gap[~is_known]
+        ones = np.ones((len(topics), 1))
+        for place in np.flatnonzero((ends[:, 0] > 1) | (ends[:, 1] < 1)):
+            tipping[place] = tipping_shares(
+                *(gaps[:, place], *unknown, shares[place]),
+                lambda columns: percentiles(columns, ones),
+                is_above=ends[place, 0] > 1,
+            )
+    rows: dict[str, Any] = {"group": groups, "measure": "exposure-over-relevance"}
+    rows["value"] = ratio(received.sum(axis=0), expected.sum(axis=0), np.nan)
+    rows |= {"low": ends[:, 0], "high": ends[:, 1], "share": shares}
+    return pd.DataFrame(rows | {"tipping_low": tipping[:, 0], "tipping_high": tipping[:, 1]})
+
+
+def exposure_verdicts(
+    table: pd.DataFrame,
+    *,
+    level: Level = 0.95,
+    of: str = "relevant share",
+    documents: str = "relevant documents",
+) -> list[str]:
     """Say who is unfair to whom: a sentence for each group that a run treats differently.
 
-    ``table``: of `exposure_over_relevance` at this level, the least exposure first.
+    ``table``: of `exposure_over_relevance` at this level, the least exposure first. ``of``: what 1
+    stands for, among which ``documents``.
     """
     sentences = []
     for attribute, rows in table.groupby("attribute", sort=False):
-        seen = rows["seen"].iloc[0]
-        # Rounded down: 89.6% is less than 90%.
-        percent = math.floor(100 * seen + 1e-9)
-        known = f"groups of {percent}% of the relevant documents are known"
-        if seen < LEAST_READ:
-            sentences.append(f"{attribute}: no verdict, because {known} and not {LEAST_READ:.0%}")
-            continue
         tested = rows[rows["low"].notna()]
         is_unfair = (tested["high"] < 1) | (tested["low"] > 1)
-        for row in tested[is_unfair].sort_values("value", kind="stable").itertuples():
+        unfair = tested[is_unfair].sort_values("value", kind="stable")
+        for row in unfair.head(_MOST_SENTENCES).itertuples():
+            side = "under" if row.value < 1 else "over"
+            tipping = ""
+            if row.seen < 1:
+                what = f"documents of unknown {attribute} are {row.group}"
+                points = row.tipping_low, row.tipping_high
+                tipping = unless(*points, what, row.share, "the known")
             sentences.append(
-                f"{row.run} gives {row.group} {row.value:.2f} of their relevant share"
-                f" [{row.low:.2f}, {row.high:.2f}]"
+                f"{row.run}: {row.group} is {side}-exposed, {row.value:.2f} of its {of}"
+                f" [{row.low:.2f}, {row.high:.2f}]{tipping}"
             )
+        if len(unfair) > _MOST_SENTENCES:
+            sentences.append(f"{attribute}: {len(unfair) - _MOST_SENTENCES} more, of more exposure")
+        # Rounded down: 99.6% are not all.
+        percent = math.floor(100 * rows["seen"].min() + 1e-9)
+        n_lost = rows["left_out"].max()
+        lost = f"; {n_lost} topics of which none is known are left out" if n_lost else ""
         sentences.append(
             f"{attribute}: {is_unfair.sum()} of {len(tested)} pairs of run and group differ"
-            f" significantly from 1, {(1 - level) * len(tested):.1f} expected by chance; {known}"
+            f" significantly from 1, {(1 - level) * len(tested):.1f} expected by chance; groups of"
+            f" {percent}% of the {documents} are known{lost}"
         )
     return sentences

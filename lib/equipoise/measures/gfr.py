@@ -47,6 +47,7 @@ from equipoise.measures.group_fairness import (
     shares_by_group,
     table_of_scores,
 )
+from equipoise.statistics.unknown import GroupExposure
 
 Utility = Callable[[Floats], Floats]
 """From gains shaped (..., ranks) to the utility for those who leave at each rank; it broadcasts."""
@@ -392,6 +393,7 @@ class _Experiences:
     groups: dict[tuple[str, str], Floats]
     seen: dict[str, Floats]
     counts: list[Seen]
+    exposures: list[GroupExposure]
 
 
 def _experiences(
@@ -417,6 +419,7 @@ def _experiences(
     rankings, counts, judged = _rankings(runs, qrels, gains, cutoff, unjudged)
     leaving = stopping(rankings.gains, rankings.largest_gain)
     by_rank, groups, seen = {}, {}, {"": judged}
+    exposures: list[GroupExposure] = []
     for name, utility in utilities.items():
         by_rank["", name] = np.broadcast_to(utility(rankings.gains), leaving.shape)
     n_runs, n_topics, n_ranks = leaving.shape
@@ -425,6 +428,7 @@ def _experiences(
             rankings, memberships[name], attribute
         )
         counts += counts_of_set
+        exposures += _exposures(rankings, leaving[:, topics], members, represented, attribute)
         counted = represented if unrepresented == "ignored" else None
         achieved = achieved_distributions(members, counted)
         for divergence in similarities[attribute.kind]:
@@ -442,7 +446,38 @@ def _experiences(
                 part = np.full((n_runs, n_topics), np.nan)
                 part[:, topics] = share.reshape(n_runs, len(topics))
                 groups[name, f"{utility_name}(group={group})"] = part
-    return _Experiences(rankings, leaving, by_rank, groups, seen, counts)
+    return _Experiences(rankings, leaving, by_rank, groups, seen, counts, exposures)
+
+
+def _exposures(
+    rankings: _Rankings,
+    leaving: Floats,
+    members: Floats,
+    represented: Booleans,
+    attribute: AttributeSet,
+) -> list[GroupExposure]:
+    """Return for each run the groups of the documents that users have met when they leave.
+
+    ``leaving``, ``represented``: shaped (runs, topics, ranks); ``members`` with groups in addition.
+    """
+    per_document = leaving / np.arange(1, leaving.shape[-1] + 1)
+    # A document counts for all who leave at its rank or a later one.
+    weights = np.cumsum(per_document[..., ::-1], axis=-1)[..., ::-1]
+    exposures = []
+    for run, weight, member, is_known in zip(
+        rankings.runs, weights, members, represented, strict=True
+    ):
+        topic, rank = np.nonzero(~is_known & (weight > 0))
+        exposures.append(
+            GroupExposure(
+                *(run, attribute.name, attribute.groups, attribute.target),
+                known=np.einsum("tr,trg->tg", weight * is_known, member),
+                total=weight.sum(axis=-1),
+                topic=topic,
+                weight=weight[topic, rank],
+            )
+        )
+    return exposures
 
 
 def _combinations(
@@ -603,7 +638,7 @@ def gfr_table(
     cases = pd.DataFrame(product(rankings.runs, [*rankings.topics, ""]), columns=["run", "topic"])
     shares = {key: seen[key].ravel() for key in scores}
     table = table_of_scores(cases, dict(zip(scores, values.T, strict=True)), shares)
-    table.attrs["seen"] = counts
+    table.attrs |= {"seen": counts, "exposures": found.exposures}
     return table
 
 

@@ -44,6 +44,7 @@ from equipoise.errors import listed, refuse_twice
 from equipoise.measures.ranked_lists import by_rank, spans_by_rank, with_means
 from equipoise.measures.tied_scores import mean_of_ties, orders_of_ties
 from equipoise.options import Cutoffs, Proportional, Shares, Threshold, Tokens, Undefined
+from equipoise.statistics.unknown import GroupExposure
 
 _declared = partial(measure, family="Ranked lists: bias in their terms")
 _neutral = partial(_declared, direction="higher is better", sources=("rekabsaz2021", "thesis"))
@@ -915,5 +916,43 @@ def score_ranking_bias(
     table = wide.melt([*keys, "attribute"], names, "measure", "value")
     shares = _shares_with_text(keys["run"], with_text, present, cutoffs)
     table = table.assign(seen=np.tile(shares, len(scores)).T.ravel())
-    table.attrs["seen"] = seen_counts
+    exposures = _exposures(keys["run"], groups, (terms, sizes), (with_text, present), deepest)
+    table.attrs |= {"seen": seen_counts, "exposures": exposures}
     return table
+
+
+def _exposures(
+    run_of_list: pd.Series,
+    groups: TermGroups,
+    texts: tuple[Floats, Integers],
+    masks: tuple[Booleans, Booleans],
+    cutoff: int,
+) -> list[GroupExposure]:
+    """Return for each run the term exposure of the groups in each ranking, as a share of it.
+
+    A document without a text gets the mean exposure of the others at its attention. ``texts``:
+    occurrences and lengths; ``masks``: which documents have a text, and which ranks a document.
+    """
+    (terms, sizes), (with_text, present) = texts, masks
+    attention = _weights(present, present.shape, [cutoff])
+    depth = attention.shape[-1]
+    weights = ratio(attention, sizes[:, :depth], 0.0)[..., np.newaxis]
+    exposure = (terms[:, :depth] * weights).sum(axis=1)  # shape (lists, groups)
+    with_text = with_text[:, :depth]
+    exposures = []
+    for run, lists in run_of_list.groupby(run_of_list, sort=False).groups.items():
+        of_run = exposure[lists]
+        seen = (attention * with_text)[lists].sum()
+        missing = (attention * ~with_text)[lists] * (of_run.sum() / seen if seen else 0.0)
+        total = of_run.sum(axis=1) + missing.sum(axis=1)
+        topic, rank = np.nonzero(missing)
+        exposures.append(
+            GroupExposure(
+                *(str(run), "terms", groups.groups, _target_shares(None, len(groups.groups))),
+                known=ratio(of_run, total[:, np.newaxis], 0.0),
+                total=(total > 0).astype(np.float64),
+                topic=topic,
+                weight=missing[topic, rank] / total[topic],
+            )
+        )
+    return exposures

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import scipy  # which loads scipy.stats, a second of imports, at its first use
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers, ratio
-from equipoise.options import LEAST_READ
 
 FEWEST_UNITS, FEWEST_RESAMPLED = 10, 30
 """Units from which on a mean has an interval, and from which on it is a bootstrap interval."""
@@ -179,41 +177,3 @@ def units_to_decide(
     sides = scipy.stats.norm.ppf((1 + level) / 2)
     error = (high - low) / (2 * sides)
     return math.ceil(n * ((sides + scipy.stats.norm.ppf(power)) * error / gap) ** 2)
-
-
-def verdict(
-    row: Mapping[Hashable, Any],
-    difference: float,
-    level: float,
-    outcomes: tuple[str, str],
-    unit: str = "points",
-    *,
-    least_read: float = LEAST_READ,
-) -> str:
-    """Return the sentence on a difference: its verdict, or the required sample size.
-
-    ``row``: ``value, low, high, count, read``. ``outcomes``: where the interval is above 0, and
-    below. There is no verdict where the share that was read is less than ``least_read``.
-    """
-    # 0.0 is added so that no number reads -0.0
-    value, low, high = (100 * row[name] + 0.0 for name in ("value", "low", "high"))
-    interval = f" [{low:.1f}, {high:.1f}]" if low <= high else ""
-    number, interval = (text.replace("-", "\u2212") for text in (f"{value:+.1f}", interval))
-    # Rounded down: 89.6% is less than 90%.
-    percent = math.floor(100 * row["read"] + 1e-9)
-    sentence = f"{number} {unit}{interval}, n = {row['count']}, {percent}% read: "
-    if row["read"] < least_read:
-        return f"{sentence}no verdict, less than {100 * least_read:g}% was read"
-    if not low <= high and row["count"] < FEWEST_UNITS:
-        return f"{sentence}no verdict, an interval needs n = {FEWEST_UNITS}"
-    if low > 0:
-        return sentence + outcomes[0]
-    if high < 0:
-        return sentence + outcomes[1]
-    if not low < high:
-        return f"{sentence}inconclusive; equal scores give no required sample size"
-    needed = units_to_decide(int(row["count"]), row["low"], row["high"], difference, level=level)
-    return (
-        f"{sentence}inconclusive; 80% power for {100 * difference:g} points needs"
-        f" n = {max(needed, 2):,}"
-    )

@@ -112,6 +112,12 @@ def _software() -> str:
         f"  version = {{{citation['version']}}},",
         f"  license = {{{citation['license']}}},",
     ]
+    # Of the release: an archive or a repository has its address.
+    released = str(citation.get("date-released", ""))
+    addresses = [citation.get(name) for name in ("repository-code", "url")]
+    fields = {"year": released[:4], "doi": citation.get("doi")}
+    fields["url"] = next(filter(None, addresses), None)
+    lines += [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     key = re.sub(r"\W+", "-", settings().name.lower())
     return "\n".join([f"@software{{{key},", *lines, "}"])
 
