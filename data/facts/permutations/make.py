@@ -30,6 +30,8 @@ from sklearn.preprocessing import StandardScaler
 from equipoise.loaders.trec import read_qrels, read_run
 from equipoise.permutations.structures import class_structures
 from equipoise_compendium import facts, project, registry
+from equipoise_studies.permutations import data
+from equipoise_studies.permutations.experiment import Experiment
 
 OUTPUTS = ("outputs", "permutations")
 
@@ -450,6 +452,30 @@ def make_qrels_2020() -> pd.DataFrame:
     return deciding(qrels, passages_2020())
 
 
+def make_dependencies() -> pd.DataFrame:
+    """List the judged utterances of CAsT 2019 with the judged one that people say they need."""
+    judged, _ = judged_2019()
+    path = registry.fetch("castur", "CAsTUR.tsv")
+    table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    table = table.set_axis(["query", "needs"], axis=1)
+    return table[table["query"].isin(judged["query"]) & table["needs"].isin(judged["query"])]
+
+
+def make_sequential() -> pd.DataFrame:
+    """Score RM3s on every valid permutation, in the order of the structure's permutations.
+
+    It depends on all earlier utterances, so no table of pairs gives its scores.
+    """
+    parts = []
+    for year in (2019, 2020):
+        conversations = data.conversations(data.read_utterances(year))
+        collection, qrels = data.read_collection(year), data.read_qrels(year)
+        experiment = Experiment(collection, conversations, qrels)
+        for topic, scores in experiment.scores_of_all(["RM3s"]).items():
+            parts.append(pd.DataFrame({"topic": topic, "value": scores[:, 0]}))
+    return pd.concat(parts)
+
+
 TABLES = {
     "utterances.csv": make_utterances,
     "passages.parquet": make_passages,
@@ -462,6 +488,8 @@ TABLES = {
     "utterances_2020.csv": make_utterances_2020,
     "passages_2020.parquet": make_passages_2020,
     "qrels_2020.parquet": make_qrels_2020,
+    "dependencies.csv": make_dependencies,
+    "sequential.parquet": make_sequential,
 }
 
 if __name__ == "__main__":
