@@ -356,3 +356,19 @@ def on_pool(wide: pd.DataFrame, runs: Sequence[str], nested: int) -> dict[str, E
 def _lowest(values: pd.DataFrame) -> Evidence:
     """Bootstrap the column with the lowest mean over conversations."""
     return over_conversations(values[values.mean().idxmin()])
+
+
+def tau_of_utterances(values: pd.DataFrame, topics: pd.Series) -> Evidence:
+    """Compute Kendall's tau-b of two columns over utterances, with a jackknife over conversations.
+
+    ``values``: two columns. ``topics``: the conversation of each row.
+    """
+    tau = stats.kendalltau(*values.to_numpy().T).statistic
+    left_out = []
+    for topic in topics.unique():
+        others = values[(topics != topic).to_numpy()].to_numpy()
+        left_out.append(stats.kendalltau(*others.T).statistic)
+    deviations = np.array(left_out) - np.mean(left_out)
+    n = len(left_out)
+    half = stats.t.isf(_ALPHA / 2, n - 1) * np.sqrt((n - 1) / n * (deviations**2).sum())
+    return Evidence(float(tau), float(tau - half), float(tau + half), n=n)

@@ -109,7 +109,7 @@ def read_pools(
     """Read the scores of all systems in nested pools of passages, with the paper's parameters.
 
     ``qrels``: of the conversations. Returns conversations (columns pool, passages, run, topic,
-    permutation, value) and utterances in the original order (pool, run, query, value).
+    permutation, value) and utterances in the original order (query in place of permutation).
     """
     path = project.data("outputs", "permutations", "pools.jsonl")
     settings, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -120,13 +120,12 @@ def read_pools(
     orders = sampled_permutations(
         structures, settings["permutations"], settings["permutation seed"]
     )
-    of_conversations, of_utterances = [], []
+    of_conversations, of_utterances = {}, {}
     for line in lines:
         if line["topic"] not in known:
             continue
         queries, order = list(known[line["topic"]].queries), orders[line["topic"]]
         size = len(queries)
-        place = {"pool": line["pool"], "passages": line["passages"]}
         for run, rows in line.items():
             if not isinstance(rows, list):
                 continue
@@ -139,12 +138,13 @@ def read_pools(
                 after = np.broadcast_to(scores, (size + 1, size))  # one row where none is needed
                 by_position = ByContext(after, np.ones(size, dtype=bool)).along(order)
                 scores = np.take_along_axis(by_position, np.argsort(order, axis=1), axis=1)
-            values = scores.mean(axis=1)
-            table = pd.DataFrame({"permutation": np.arange(len(values)), "value": values})
-            of_conversations.append(table.assign(run=run, topic=line["topic"], **place))
-            original = pd.DataFrame({"query": queries, "value": scores[0]})
-            of_utterances.append(original.assign(run=run, pool=line["pool"]))
-    return pd.concat(of_conversations), pd.concat(of_utterances)
+            place = line["pool"], line["passages"], run
+            of_conversations[(*place, line["topic"])] = pd.Series(scores.mean(axis=1))
+            of_utterances[(*place, line["topic"])] = pd.Series(scores[0], queries)
+    names = ["pool", "passages", "run", "topic"]
+    values = pd.concat(of_conversations, names=[*names, "permutation"]).rename("value")
+    originals = pd.concat(of_utterances, names=[*names, "query"]).rename("value")
+    return values.reset_index(), originals.reset_index()
 
 
 def read_dependencies() -> pd.DataFrame:
