@@ -15,7 +15,12 @@ import pandas as pd
 
 from equipoise.arrays import Floats
 from equipoise.measures.effectiveness import effectiveness
-from equipoise.permutations.structures import Structure, class_structures, sampled_permutations
+from equipoise.permutations.structures import (
+    ClassStructure,
+    Structure,
+    class_structures,
+    sampled_permutations,
+)
 from equipoise_compendium import facts, project
 from equipoise_studies.permutations.experiment import discounted
 from equipoise_studies.permutations.systems import ByContext, Collection, Conversation
@@ -116,7 +121,10 @@ def read_pools(
     grades_by_query = qrels.groupby("query")["grade"]
     ideal_gains = grades_by_query.agg(lambda grades: discounted(sorted(grades, reverse=True)[:3]))
     known = {conversation.topic: conversation for conversation in conversations}
-    structures = {topic: conversation.structure for topic, conversation in known.items()}
+    structures = {}
+    for conversation in conversations:
+        if isinstance(conversation.structure, ClassStructure):  # the only ones that were recorded
+            structures[conversation.topic] = conversation.structure
     orders = sampled_permutations(
         structures, settings["permutations"], settings["permutation seed"]
     )
