@@ -16,12 +16,12 @@ import argparse
 import gzip
 import hashlib
 import json
-import runpy
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from itertools import islice, product
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,8 @@ import pandas as pd
 from equipoise.arrays import Integers
 from equipoise.permutations.structures import class_structures, sampled_permutations
 from equipoise_compendium import project, registry
+from equipoise_studies.permutations import data
+from equipoise_studies.permutations import texts as upstream
 from equipoise_studies.permutations.systems import (
     SYSTEMS,
     Collection,
@@ -239,22 +241,33 @@ def graded(
     return rows
 
 
+def texts_of_utterances(file: str, year: Literal[2019, 2020]) -> pd.DataFrame:
+    """Read the judged utterances of a year with their classes: query, topic, turn, class, text."""
+    known = data.read_utterances(year)[["query", "class"]]
+    return upstream.utterances_of(file).merge(known, on="query")
+
+
 def pools(folder: Path, recorded: set[tuple]) -> Iterator[dict]:
     """Rank every conversation of both years in each of the nested pools."""
-    make = runpy.run_path(str(project.data("facts", "permutations", "make.py")))
-    split, judged, own = make["english_terms"], {}, {}
-    for year in YEARS:
-        judged[year] = make[f"judged_{year}"]()
-        table = make[f"passages_{year}"]()
+    judged = {
+        2019: texts_of_utterances("2019/data/evaluation/evaluation_topics_v1.0.json", 2019),
+        2020: texts_of_utterances("2020/2020_manual_evaluation_topics_v1.0.json", 2020),
+    }
+    qrels_of = {
+        2019: upstream.judgements("2019/data/2019qrels.txt"),
+        2020: upstream.judgements("2020/2020qrels.txt"),
+    }
+    own = {}
+    for year, table in {2019: upstream.passages_2019(), 2020: upstream.passages_2020()}.items():
         own[year] = dict(zip(table["document"], table["text"], strict=True))
-    by_hand = make["resolved_texts"]()
+    split, by_hand = upstream.english_terms, upstream.resolved_texts()
     bags: dict[int, dict[str, str]] = {year: {} for year in YEARS}
     for pool, added in nested_pools(own, folder):
         for year in YEARS:
             for name, text in (added[year] if pool == "own passages" else added).items():
                 if name not in bags[year]:
                     bags[year][name] = " ".join(split(text))
-            utterances, qrels = judged[year]
+            utterances, qrels = judged[year], qrels_of[year]
             missing = [t for t in utterances["topic"].unique() if (pool, t) not in recorded]
             if not missing:
                 continue
