@@ -98,6 +98,11 @@ def read_ikat(folder: str, name: str) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def named(run: str) -> str:
+    """Return the name of a system with hyphens only."""
+    return run.replace("_", "-")
+
+
 @cache
 def make_ikat_answers() -> pd.DataFrame:
     """List the answers: their words, split at white space, and the nuggets GPT-4o found there."""
@@ -107,7 +112,7 @@ def make_ikat_answers() -> pd.DataFrame:
         for topic, by_run in read_ikat("participant", f"{kind}_response_nuggets").items():
             for run, content in by_run.items():
                 words = len(texts[topic][run].split())
-                rows.append((run, topic, kind, words, len(content["nuggets"]["matched"])))
+                rows.append((named(run), topic, kind, words, len(content["nuggets"]["matched"])))
     return pd.DataFrame(rows, columns=["run", "topic", "kind", "words", "nuggets"])
 
 
@@ -137,7 +142,7 @@ def located() -> pd.DataFrame:
                 for number, nugget in enumerate(content["nuggets"]["matched"], start=1):
                     found = place(nugget, texts[topic][run])
                     if found:
-                        rows.append((run, topic, number, *found, nugget))
+                        rows.append((named(run), topic, number, *found, nugget))
     columns = ["run", "topic", "nugget", "start", "end", "found", "text"]
     return pd.DataFrame(rows, columns=columns)
 
