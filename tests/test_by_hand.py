@@ -27,6 +27,7 @@ CHANGES = {
     "gfrc_time_travel_movies": "gains = {1: 1.0, 2: 1.0}",
     "orders_beyond_the_script": "seed = 1",
     "own_conversation": "patience = 100",
+    "real_systems": "patience = 300",
     "thesis_ch2_query_by_example": "k1 = 1.2",
     "thesis_ch3_satisfaction": "labels = 'lower'",
     "thesis_ch4_ranking_bias": "cutoff = 20",

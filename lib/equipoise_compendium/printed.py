@@ -126,6 +126,20 @@ def raw(value: object) -> str:
 # --- comparison -----------------------------------------------------------------------------------
 
 
+def granularity(values: Sequence[float] | pd.Series, n: int, decimals: int) -> list[bool]:
+    """Return which published means of n zeros and ones are possible (Brown and Heathers 2017).
+
+    Such a mean is a multiple of 1/n. A value published with d decimals is possible if a multiple
+    of 1/n is within half a unit of its last decimal; rounding of halves up or down is accepted.
+
+    >>> granularity([0.388, 0.389, 0.39], 500, 3)
+    [True, False, True]
+    """
+    means = np.asarray(values, dtype=np.float64)
+    distance = np.abs(np.rint(means * n) / n - means)
+    return (distance <= 0.5 * 10.0**-decimals + 1e-9).tolist()
+
+
 @dataclass(frozen=True)
 class Difference:
     """A cell that differs from the published one.

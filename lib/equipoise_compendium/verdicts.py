@@ -65,7 +65,7 @@ ERROR = 0.05
 """Error rate of a test, and of the family of all findings of one paper or chapter elsewhere."""
 _COUNTS = ["parts", "met", "n", "n_needed"]
 _NUMBERS = [*_COUNTS, "estimate", "low", "high", "level", "published", "p_value", "p_holm"]
-_JUDGED = ["meets", "errors", "failed"]  # columns that are not written
+_JUDGED = ["meets", "needed", "errors", "failed"]  # columns that are not written
 QUESTIONS = {"in the paper": IN_PAPER, "elsewhere": ELSEWHERE, "check": CHECKS}
 """What is answered about a claim, and the answers."""
 
@@ -108,7 +108,7 @@ def _decisive(claim: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) ->
         [part["support"] for part in parts], [part["against"] for part in parts], needed
     )
     parts.sort(key=lambda part: (part["support"], -criterion.margin(part["estimate"])))
-    row = {**parts[needed - 1], "parts": len(parts)}
+    row = {**parts[needed - 1], "parts": len(parts), "needed": needed}
     row["met"] = sum(part["estimate"] in criterion for part in parts)
     row["meets"] = for_it <= against_it
     if any(part["low"] != part["high"] for part in parts):
@@ -181,6 +181,8 @@ def result_of(row: Mapping[str, Any]) -> str:
         return "not computed"
     p_value = row.get("p_holm", row.get("p_value"))
     has_p, meets = pd.notna(p_value), row["meets"]
+    if row["errors"] and has_p and p_value >= ERROR:
+        has_p, meets = False, row["met"] >= row["needed"]  # the error may be far smaller
     if row["kind"] == "consistency check":
         return "agrees" if meets else "differs"
     if has_p and p_value >= ERROR:
@@ -224,10 +226,10 @@ def in_paper(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tup
         if decisive and row["result"] != decisive:
             continue
         reason = numbers_of(row)
-        if row["result"] == "imprecise":
+        if pd.notna(row["p_value"]) and row["p_value"] >= ERROR:
             reason += f", p = {row['p_value']:.2g}"
             if row["errors"]:
-                reason += ", and only a bound of the error is published"
+                reason += " by a bound of the error, which may be far smaller"
         elif pd.isna(row["low"]) and pd.notna(row["estimate"]):
             reason += f", {row['reason']}"
         reasons.append(reason)

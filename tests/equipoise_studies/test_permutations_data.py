@@ -18,6 +18,8 @@ from equipoise.permutations.structures import class_structures
 from equipoise_compendium import facts, project
 from equipoise_compendium.printed import printed_table
 from equipoise_studies.permutations import data
+from equipoise_studies.permutations import texts as texts_of_cast
+from equipoise_studies.permutations.experiment import Experiment
 from upstream import skip_without
 
 ROOT = project.root()
@@ -27,7 +29,7 @@ RECORD = ROOT / "data" / "outputs" / "permutations" / "record.py"
 
 def test_a_bag_counts_the_terms_that_passages_have() -> None:
     make = runpy.run_path(str(MAKE))
-    terms = make["english_terms"]
+    terms = texts_of_cast.english_terms
     assert terms("It's the Sharks' 2 SHARKS, sharked!") == ["shark", "2", "shark", "shark"]
     assert terms("what is it") == []
     passages = pd.Series(["Sharks bite; a shark bites.", "Whales sing.", "Whales and sharks"])
@@ -180,3 +182,18 @@ def test_the_recording_script_finds_the_committed_noun_phrases(tmp_path: Path) -
     record("phrases", "--output", tmp_path, "--limit", 20, path="")
     committed = lines(RECORD.parent / "noun_phrases.jsonl")[1:21]
     assert lines(tmp_path / "noun_phrases.jsonl")[1:] == committed
+
+
+def test_recorded_scores_are_those_of_the_program() -> None:
+    known = [each for each in data.conversations(data.read_utterances()) if each.topic == "79"]
+    qrels = data.read_qrels()
+    experiment = Experiment(data.read_collection(), known, qrels)
+    scores, _ = data.read_pools(known, qrels)
+    recorded = scores[scores["pool"] == "own passages"].pivot_table(
+        index="permutation", columns="run", values="value"
+    )
+    for run in ["BM25", "FU", "CU", "LP", "RM3p", "RM3s"]:
+        original = experiment.original_scores([run])[run].iloc[0]
+        assert recorded.loc[0, run] == pytest.approx(original)
+    every = experiment.scores_of_all(["RM3s"])["79"][:, 0]
+    assert np.array_equal(every, data.read_sequential()["RM3s", "79"])

@@ -1,4 +1,4 @@
-"""Make the derived data of the FairWeb-1 pilot pack from the upstream files.
+"""Make the derived data of the FairWeb-1 pilot pack and of TREC iKAT 2024 from upstream files.
 
     python data/facts/conversations/make.py [--output FOLDER]
 
@@ -7,10 +7,15 @@ data/registry.tsv. Without --output the tables next to this script are replaced.
 """
 
 import argparse
+import json
+import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import Stemmer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 
 from equipoise.loaders.trec import read_qrels, read_run
 from equipoise_compendium import facts, registry
@@ -79,11 +84,117 @@ def make_memberships() -> pd.DataFrame:
     return pd.concat(parts)
 
 
+# --- TREC iKAT 2024 -------------------------------------------------------------------------------
+
+IKAT = "resources/{}_resources/{}.json"
+PEOPLE, MODEL = "people", "GPT-4o"
+ANSWERS = ("automatic", "manual")  # systems by how their utterances were rewritten
+LEAST_SIMILARITY = 0.3  # of a nugget of an answer and a gold nugget that are listed
+
+
+def read_ikat(folder: str, name: str) -> dict:
+    """Read a file of the iKAT resources, an object by turn."""
+    path = registry.fetch("ikat2024_systems", IKAT.format(folder, name))
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def named(run: str) -> str:
+    """Return the name of a system with hyphens only."""
+    return run.replace("_", "-")
+
+
+@cache
+def make_ikat_answers() -> pd.DataFrame:
+    """List the answers: their words, split at white space, and the nuggets GPT-4o found there."""
+    rows = []
+    for kind in ANSWERS:
+        texts = read_ikat("participant", f"{kind}_responses")
+        for topic, by_run in read_ikat("participant", f"{kind}_response_nuggets").items():
+            for run, content in by_run.items():
+                words = len(texts[topic][run].split())
+                rows.append((named(run), topic, kind, words, len(content["nuggets"]["matched"])))
+    return pd.DataFrame(rows, columns=["run", "topic", "kind", "words", "nuggets"])
+
+
+def place(nugget: str, answer: str) -> tuple[int, int, str] | None:
+    """Find the first and last word of a nugget in an answer, exactly or by letters and digits."""
+    words = answer.split()
+    number_of_letter = []
+    for number, word in enumerate(words, start=1):
+        number_of_letter += [number] * len(re.sub(r"[\W_]", "", word.lower()))
+    letters = re.sub(r"[\W_]", "", answer.lower())
+    wanted = re.sub(r"[\W_]", "", nugget.lower())
+    at = letters.find(wanted)
+    if at < 0 or not wanted:
+        return None
+    how = "exact" if nugget in answer else "normalised"
+    return number_of_letter[at], number_of_letter[at + len(wanted) - 1], how
+
+
+@cache
+def located() -> pd.DataFrame:
+    """Locate the nuggets that GPT-4o copied from each answer, with their text."""
+    rows = []
+    for kind in ANSWERS:
+        texts = read_ikat("participant", f"{kind}_responses")
+        for topic, by_run in read_ikat("participant", f"{kind}_response_nuggets").items():
+            for run, content in by_run.items():
+                for number, nugget in enumerate(content["nuggets"]["matched"], start=1):
+                    found = place(nugget, texts[topic][run])
+                    if found:
+                        rows.append((named(run), topic, number, *found, nugget))
+    columns = ["run", "topic", "nugget", "start", "end", "found", "text"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@cache
+def gold() -> pd.DataFrame:
+    """Read the gold nuggets of passages, chosen by people and by GPT-4o, with their text."""
+    files = {PEOPLE: ("human", "human"), MODEL: ("automatic", "llm")}
+    topics = set(make_ikat_answers()["topic"])
+    rows = []
+    for source, (folder, name) in files.items():
+        for topic, nuggets in read_ikat(folder, f"gold_nuggets_{name}_deduplicated").items():
+            for number, nugget in enumerate(nuggets.values(), start=1):
+                if topic in topics:
+                    level = int(nugget["relevance"])
+                    rows.append((source, topic, number, level, nugget["text"]))
+    return pd.DataFrame(rows, columns=["source", "topic", "gold", "level", "text"])
+
+
+def terms(text: str) -> list[str]:
+    """Split a text into lower-cased words without stop words, Porter-stemmed."""
+    words = re.findall(r"[^\W_]+", text.lower())
+    stemmer = Stemmer.Stemmer("porter")
+    return stemmer.stemWords([word for word in words if word not in ENGLISH_STOP_WORDS])
+
+
+def make_ikat_matches() -> pd.DataFrame:
+    """List nuggets of answers that resemble gold nuggets of their turn: cosine of tf-idf."""
+    parts = []
+    vectorizer = TfidfVectorizer(analyzer=terms)
+    vectorizer.fit([*gold()["text"], *located()["text"]])
+    by_topic = dict(iter(located().groupby("topic")))
+    for (source, topic), of_turn in gold().groupby(["source", "topic"]):
+        nuggets = by_topic[topic]
+        vectors = [vectorizer.transform(table["text"]) for table in (nuggets, of_turn)]
+        similarity = (vectors[0] @ vectors[1].T).toarray().round(3)
+        rows, columns = np.nonzero(similarity >= LEAST_SIMILARITY)
+        part = nuggets.iloc[rows][["run", "topic", "nugget"]].reset_index(drop=True)
+        part["source"], part["gold"] = source, of_turn["gold"].to_numpy()[columns]
+        parts.append(part.assign(similarity=similarity[rows, columns]))
+    return pd.concat(parts)
+
+
 TABLES = {
     "runs.parquet": make_runs,
     "qrels.csv": make_qrels,
     "targets.csv": make_targets,
     "memberships.csv": make_memberships,
+    "ikat_answers.csv": make_ikat_answers,
+    "ikat_nuggets.parquet": lambda: located().drop(columns="text"),
+    "ikat_gold.csv": lambda: gold().drop(columns="text"),
+    "ikat_matches.parquet": make_ikat_matches,
 }
 
 if __name__ == "__main__":

@@ -20,16 +20,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import Stemmer
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise.loaders.trec import read_qrels, read_run
+from equipoise.loaders.trec import read_run
 from equipoise.permutations.structures import class_structures
 from equipoise_compendium import facts, project, registry
+from equipoise_studies.permutations import data
+from equipoise_studies.permutations import texts as upstream
+from equipoise_studies.permutations.experiment import Experiment
 
 OUTPUTS = ("outputs", "permutations")
 
@@ -78,33 +80,21 @@ REWRITERS = {
 THIRD_PERSON = {
     "it", "its", "they", "them", "their", "theirs", "he", "him", "his", "she", "her", "hers",
 }  # fmt: skip
-STEMMER = Stemmer.Stemmer("porter")
 
 # --- texts and bags -------------------------------------------------------------------------------
-
-
-def english_terms(text: str) -> list[str]:
-    """Split an English text: lower-cased letters and digits, no stop words, Porter-stemmed.
-
-    Stop words (here scikit-learn's list) and Porter's stemmer are also what Terrier, the engine of
-    the permutations study, applies by default; its list is another.
-    """
-    words = re.findall(r"[^\W_]+", text.lower())
-    stems = STEMMER.stemWords([word for word in words if word not in ENGLISH_STOP_WORDS])
-    return [stem for stem in stems if stem]  # of a lone s nothing remains
 
 
 def stop_words(text: str) -> list[str]:
     """Return the stop words of an English text, lower-cased and Porter-stemmed."""
     words = re.findall(r"[^\W_]+", text.lower())
-    stems = STEMMER.stemWords([word for word in words if word in ENGLISH_STOP_WORDS])
+    stems = upstream.STEMMER.stemWords([word for word in words if word in ENGLISH_STOP_WORDS])
     return [stem for stem in stems if stem]
 
 
 def bags(
     passages: pd.Series,
     texts: pd.Series,
-    split: Callable[[str], list[str]] = english_terms,
+    split: Callable[[str], list[str]] = upstream.english_terms,
     prefix: str = "",
 ) -> pd.Series:
     """Return the bag of each text: the numbers of its terms that some passage contains."""
@@ -132,33 +122,11 @@ def word_counts(texts: pd.Series) -> pd.Series:
 # --- upstream files -------------------------------------------------------------------------------
 
 
-def utterances_of(file: str) -> pd.DataFrame:
-    """Read the topics of a track: columns query, topic, turn (from 1), text."""
-    rows = []
-    for topic in json.loads(registry.fetch("cast19", file).read_text(encoding="utf-8")):
-        for turn, content in enumerate(topic["turn"], start=1):
-            query = f"{topic['number']}_{content['number']}"
-            rows.append((query, str(topic["number"]), turn, content["raw_utterance"].strip()))
-    return pd.DataFrame(rows, columns=["query", "topic", "turn", "text"])
-
-
-def fields_of(path: Path) -> list[list[str]]:
-    """Read lines of fields that tabs separate."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [[field.strip() for field in line.split("\t")] for line in lines if line.strip()]
-
-
-def judgements(file: str) -> pd.DataFrame:
-    """Read judgements: columns query, document, grade (0 to 4)."""
-    table = read_qrels(registry.fetch("cast19", file))
-    return table.rename(columns={"topic": "query", "level": "grade"})
-
-
 def judged_2019() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Read the judged utterances of CAsT 2019 with the classes by people, and the judgements."""
-    utterances = utterances_of("2019/data/evaluation/evaluation_topics_v1.0.json")
-    classes = fields_of(registry.fetch("mele_classes", "data/datasets/test_set.tsv"))
-    qrels = judgements("2019/data/2019qrels.txt")
+    utterances = upstream.utterances_of("2019/data/evaluation/evaluation_topics_v1.0.json")
+    classes = upstream.fields_of(registry.fetch("mele_classes", "data/datasets/test_set.tsv"))
+    qrels = upstream.judgements("2019/data/2019qrels.txt")
     table = utterances[utterances["query"].isin(qrels["query"])]
     class_of = {query: utterance_class for query, _, utterance_class in classes}
     return table.assign(**{"class": table["query"].map(class_of)}), qrels
@@ -166,8 +134,8 @@ def judged_2019() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def judged_2020() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Read the judged utterances of CAsT 2020 with classes by the classifier, and judgements."""
-    utterances = utterances_of("2020/2020_manual_evaluation_topics_v1.0.json")
-    qrels = judgements("2020/2020qrels.txt")
+    utterances = upstream.utterances_of("2020/2020_manual_evaluation_topics_v1.0.json")
+    qrels = upstream.judgements("2020/2020qrels.txt")
     features = class_features(utterances, rewritten_texts(2020, "11_Human.tsv"))
     labelled = pd.concat(labelled_turns())
     classifier = class_model().fit(labelled[features.columns], labelled["class"])
@@ -181,44 +149,6 @@ def rewritten_texts(year: int, file: str) -> pd.Series:
     path = registry.fetch("cast_rewrites", f"rewrites/{year}/{file}")
     table = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, dtype=str, keep_default_na=False)
     return table.set_index("id")["query"]
-
-
-def resolved_texts() -> pd.Series:
-    """Read the utterances of CAsT 2019 by query, their references resolved by hand."""
-    file = "2019/data/evaluation/evaluation_topics_annotated_resolved_v1.0.tsv"
-    return pd.Series(dict(fields_of(registry.fetch("cast19", file))))
-
-
-def passages_2019() -> pd.DataFrame:
-    """Read passages, the annotated spans of each joined: columns document, text, source."""
-    spans: dict[str, list[str]] = {}
-    _, *lines = fields_of(registry.fetch("case_saac", "dataset/cast/cast.support"))
-    for _, _, passage, *texts in lines:
-        known = spans.setdefault(passage, [])
-        # several annotators mark the same span
-        known.extend(text for text in dict.fromkeys(texts) if text and text not in known)
-    table = pd.DataFrame({"document": spans.keys(), "text": map(" ".join, spans.values())})
-    return table.assign(source=table["document"].str.partition("_")[0])
-
-
-def passages_2020() -> pd.DataFrame:
-    """Read the annotated passages of CAsT 2020, and unanswerable ones: columns document, text."""
-    columns = {"Input.passage_id": "document", "Input.passage": "text"}
-    parts = []
-    for group in "ABCDE":
-        for batch in range(1, 6):
-            file = f"group-{group}_batch-{batch}_paragraph_regular.csv"
-            path = registry.fetch("castsnippets", f"data/large_scale/all/2020/{file}")
-            parts.append(pd.read_csv(path, usecols=[*columns], dtype=str, keep_default_na=False))
-    annotated = pd.concat(parts).rename(columns=columns)
-
-    path = registry.fetch("cast_answerability", "data/CAsT-unanswerable/unanswerable.csv")
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    # the file also has turns of CAsT 2022
-    queries = utterances_of("2020/2020_manual_evaluation_topics_v1.0.json")["query"]
-    unanswerable = table[table["turn_id"].isin(queries)][["passage_id", "passage"]]
-    unanswerable.columns = annotated.columns
-    return pd.concat([annotated, unanswerable]).drop_duplicates("document")
 
 
 def recorded(name: str) -> list[dict]:
@@ -243,7 +173,10 @@ def class_features(utterances: pd.DataFrame, resolved: pd.Series) -> pd.DataFram
         turns_in_order = zip(turns.index, turns["query"], turns["text"], strict=True)
         for place, (index, query, text) in enumerate(turns_in_order):
             words = set(re.findall(r"[^\W_]+", text.lower()))
-            own, full = set(english_terms(text)), set(english_terms(resolved[query]))
+            own, full = (
+                set(upstream.english_terms(text)),
+                set(upstream.english_terms(resolved[query])),
+            )
             added = full - own
             if place == 0:
                 first = full
@@ -275,10 +208,10 @@ def labelled_turns() -> list[pd.DataFrame]:
 
     Of the 1,564 utterances of the training set, only these have a resolved text.
     """
-    resolved = resolved_texts()
+    resolved = upstream.resolved_texts()
     parts = []
     for file in ("training_set.tsv", "test_set.tsv"):
-        lines = fields_of(registry.fetch("mele_classes", f"data/datasets/{file}"))
+        lines = upstream.fields_of(registry.fetch("mele_classes", f"data/datasets/{file}"))
         table = pd.DataFrame(lines, columns=["query", "text", "class"])
         table[["topic", "turn"]] = table["query"].str.split("_", expand=True)
         table = table[table["query"].isin(resolved.index)].astype({"turn": int})
@@ -322,7 +255,7 @@ def deciding(qrels: pd.DataFrame, passages: pd.DataFrame) -> pd.DataFrame:
 def make_utterances() -> pd.DataFrame:
     """List the judged utterances of CAsT 2019, with antecedents of later pronouns."""
     judged, _ = judged_2019()
-    passages = passages_2019()["text"]
+    passages = upstream.passages_2019()["text"]
     line_of = {line["query"]: line for line in recorded("noun_phrases.jsonl")}
     pairs = zip(judged["query"], judged["text"], strict=True)
     antecedents = [antecedent(text, line_of[query]) for query, text in pairs]
@@ -339,7 +272,7 @@ def make_utterances() -> pd.DataFrame:
 
 def make_passages() -> pd.DataFrame:
     """List the passages of CAsT 2019 with text."""
-    passages = passages_2019().sort_values("document")
+    passages = upstream.passages_2019().sort_values("document")
     table = passages[["document", "source"]].copy()
     table["words"] = word_counts(passages["text"]).astype(np.int32)
     return table.assign(**both_bags(passages["text"], passages["text"]))
@@ -348,15 +281,15 @@ def make_passages() -> pd.DataFrame:
 def make_qrels() -> pd.DataFrame:
     """List the judgements of CAsT 2019 that affect a score."""
     _, qrels = judged_2019()
-    return deciding(qrels, passages_2019())
+    return deciding(qrels, upstream.passages_2019())
 
 
 def make_rewritings() -> pd.DataFrame:
     """List rewrites of the utterances of CAsT 2019 by people and public rewriters."""
     judged, _ = judged_2019()
-    passages = passages_2019()["text"]
+    passages = upstream.passages_2019()["text"]
     texts_by_rewriter = {name: rewritten_texts(2019, file) for name, file in REWRITERS.items()}
-    texts_by_rewriter["by hand"] = resolved_texts()
+    texts_by_rewriter["by hand"] = upstream.resolved_texts()
     parts = []
     for rewriter, texts in texts_by_rewriter.items():
         terms = bags(passages, texts.loc[judged["query"]]).to_numpy()
@@ -375,7 +308,7 @@ def make_model_rewrites() -> pd.DataFrame:
             pair = queries[current], queries[before]
             rows.append((*pair, text_of[pair]["rewrite"]))
     table = pd.DataFrame(rows, columns=["query", "before", "text"])
-    table["terms"] = bags(passages_2019()["text"], table["text"])
+    table["terms"] = bags(upstream.passages_2019()["text"], table["text"])
     return table.drop(columns="text")
 
 
@@ -418,12 +351,12 @@ def make_utterances_2020() -> pd.DataFrame:
     """List the judged utterances of CAsT 2020, with classes by the classifier."""
     judged, _ = judged_2020()
     table = judged[["query", "topic", "turn", "class"]].copy()
-    return table.assign(**both_bags(passages_2020()["text"], judged["text"]))
+    return table.assign(**both_bags(upstream.passages_2020()["text"], judged["text"]))
 
 
 def make_passages_2020() -> pd.DataFrame:
     """List the passages of CAsT 2020 with text."""
-    passages = passages_2020().sort_values("document")
+    passages = upstream.passages_2020().sort_values("document")
     table = passages[["document"]].copy()
     return table.assign(**both_bags(passages["text"], passages["text"]))
 
@@ -447,7 +380,31 @@ def make_class_agreement() -> pd.DataFrame:
 def make_qrels_2020() -> pd.DataFrame:
     """List the judgements of CAsT 2020 that affect a score."""
     _, qrels = judged_2020()
-    return deciding(qrels, passages_2020())
+    return deciding(qrels, upstream.passages_2020())
+
+
+def make_dependencies() -> pd.DataFrame:
+    """List the judged utterances of CAsT 2019 with the judged one that people say they need."""
+    judged, _ = judged_2019()
+    path = registry.fetch("castur", "CAsTUR.tsv")
+    table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    table = table.set_axis(["query", "needs"], axis=1)
+    return table[table["query"].isin(judged["query"]) & table["needs"].isin(judged["query"])]
+
+
+def make_sequential() -> pd.DataFrame:
+    """Score RM3s on every valid permutation, in the order of the structure's permutations.
+
+    It depends on all earlier utterances, so no table of pairs gives its scores.
+    """
+    parts = []
+    for year in (2019, 2020):
+        conversations = data.conversations(data.read_utterances(year))
+        collection, qrels = data.read_collection(year), data.read_qrels(year)
+        experiment = Experiment(collection, conversations, qrels)
+        for topic, scores in experiment.scores_of_all(["RM3s"]).items():
+            parts.append(pd.DataFrame({"topic": topic, "value": scores[:, 0]}))
+    return pd.concat(parts)
 
 
 TABLES = {
@@ -462,6 +419,8 @@ TABLES = {
     "utterances_2020.csv": make_utterances_2020,
     "passages_2020.parquet": make_passages_2020,
     "qrels_2020.parquet": make_qrels_2020,
+    "dependencies.csv": make_dependencies,
+    "sequential.parquet": make_sequential,
 }
 
 if __name__ == "__main__":

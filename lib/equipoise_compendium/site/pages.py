@@ -21,7 +21,7 @@ from equipoise_compendium import build, project, protocol, terms
 from equipoise_compendium.ledger import answers, tally
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
-from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment
+from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment, markdown_cell
 from equipoise_compendium.settings import bibliography, settings
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
@@ -183,6 +183,7 @@ class _Site:
             "has_findings": bool(_findings()),
             "has_protocol": bool(_rule()),
             "answers_of": answers,
+            "written": [(f"{name}.html", _WRITTEN[name][0]) for name in _WRITTEN if _written(name)],
         }
 
     def add(self, template: str, name: str, title: str, **values: Any) -> None:
@@ -212,6 +213,35 @@ def _findings() -> str:
     path = project.root() / "reports" / "findings.md"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return text.replace("](site/", "](") if "\n## " in text else ""
+
+
+_WRITTEN = {
+    "unlock": (
+        "Unlock",
+        "Findings that cannot be judged, the file that would decide each, and who has it. "
+        "The claims page shows each finding by its key.",
+    ),
+    "errata": (
+        "Errata",
+        "Published statements that differ from what the paper's own numbers or definitions imply, "
+        "with a proof. The last column is for the reply of the authors.",
+    ),
+}
+"""Title and lead of the pages that show a table of ``data/published``."""
+
+
+def _written(name: str) -> str:
+    """Read a table that people write as Markdown, with its title and lead; empty without it."""
+    path = project.root() / "data" / "published" / f"{name}.csv"
+    if not path.is_file():
+        return ""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    title, lead = _WRITTEN[name]
+    lines = [f"# {title}", "", lead, "", "| " + " | ".join(table.columns) + " |"]
+    lines.append("|" + " --- |" * table.shape[1])
+    for row in table.to_numpy():
+        lines.append("| " + " | ".join(markdown_cell(cell) for cell in row) + " |")
+    return "\n".join(lines)
 
 
 def _rule() -> str:
@@ -331,6 +361,9 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     cells = _differing(manifests, ledger)
     site.add("artefacts", "artefacts", "Tables and figures", papers=papers)
     site.add("differing", "differing", "Cells that differ", cells=cells)
+    for name, (title, _) in _WRITTEN.items():
+        if text := _written(name):
+            site.add("document", name, title, text=text)
     if rule := _rule():
         site.add("document", "protocol", "Protocol", text=rule)
     site.add(

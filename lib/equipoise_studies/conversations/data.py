@@ -1,4 +1,4 @@
-"""The data of the pilot studies: the FairWeb-1 pilot pack, and harvested conversations."""
+"""The data of the pilot studies: FairWeb-1 pilot pack, iKAT's systems, harvested conversations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from equipoise.attributes import AttributeSet
+from equipoise.nuggets import NuggetTable, nugget_table
 from equipoise_compendium import facts
 
 _STUDY = "conversations"
@@ -47,6 +48,41 @@ def read_pack() -> Pack:
         ids = members[["topic", "document"]]
         memberships[row.attribute] = ids.join(shares).reset_index(drop=True)
     return Pack(runs, qrels, memberships, attributes)
+
+
+def read_answers_of_systems(source: str, least_similarity: float) -> tuple[NuggetTable, pd.Series]:
+    """Read the answers of iKAT's systems as conversations of one turn, and their nugget recall.
+
+    ``source``: of the gold nuggets, "people" or "GPT-4o". A nugget of an answer is relevant if it
+    resembles a gold nugget that no nugget before it resembles; the highest level of these counts.
+    Turns without gold nuggets are left out. The recall is by run and topic.
+    """
+    answers = facts.read(_STUDY, "ikat_answers.csv")[["run", "topic"]]
+    gold = facts.read(_STUDY, "ikat_gold.csv", {"gold": int, "level": int})
+    gold = gold[gold["source"] == source]
+    matches = facts.read(_STUDY, "ikat_matches.parquet")
+    matches = matches[matches["similarity"] >= least_similarity]
+    nuggets = facts.read(_STUDY, "ikat_nuggets.parquet")
+    answer = ["run", "topic"]
+    nuggets = nuggets.merge(
+        matches.merge(gold, on=["source", "topic", "gold"]), on=[*answer, "nugget"]
+    )
+    nuggets = nuggets.sort_values([*answer, "start", "end"], kind="stable")
+    first_time = nuggets.drop_duplicates([*answer, "gold"])
+
+    answers = answers[answers["topic"].isin(gold["topic"])]
+    found = first_time.groupby(answer).size()
+    recall = found.reindex(pd.MultiIndex.from_frame(answers), fill_value=0).astype(float)
+    recall /= gold.groupby("topic").size().reindex(answers["topic"]).to_numpy()
+
+    rows = first_time.groupby([*answer, "start", "end"], as_index=False)["level"].max()
+    # Nuggets that overlap an earlier one are left out.
+    last = rows.groupby(answer)["end"].cummax()
+    rows = rows[rows["start"] > last.groupby([rows["run"], rows["topic"]]).shift(fill_value=0)]
+    empty = answers.merge(rows[answer].drop_duplicates(), how="left", indicator=True)
+    empty = empty[empty["_merge"] == "left_only"][answer].assign(level=0)
+    frame = pd.concat([rows, empty]).assign(turn=1).convert_dtypes()
+    return nugget_table(frame.sort_values(answer, kind="stable"), {}), recall
 
 
 def read_harvest(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:

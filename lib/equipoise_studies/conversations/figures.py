@@ -317,3 +317,26 @@ def user_model(
     ax.get_yticklabels()[0].set_color(COLOURS[0])
     ax.legend(handles=turn_key(), loc="upper left", bbox_to_anchor=(0, -0.17), ncols=2)
     return ax
+
+
+def systems_of_ikat(table: pd.DataFrame, panels: Mapping[str, str]) -> Figure:
+    """Draw one row per system with its interval in each panel.
+
+    ``table``: one row per system, columns run, kind, and for each panel its value, low and high.
+    ``panels``: label of the axis by column of the value.
+    """
+    rows = np.arange(len(table))[::-1]
+    figure, axes = plt.subplots(1, len(panels), figsize=(9, 0.27 * len(table) + 1), sharey=True)
+    for ax, (column, label) in zip(axes, panels.items(), strict=True):
+        for number, (kind, part) in enumerate(table.groupby("kind")):
+            at = rows[table["kind"] == kind]
+            low, high = part[f"{column}, low"], part[f"{column}, high"]
+            ax.hlines(at, low, high, color=COLOURS[number], linewidth=1.5)
+            style = look(number)
+            ax.plot(part[column], at, linestyle="none", label=str(kind), markersize=5, **style)
+        ax.set_xlabel(label)
+        ax.set_xlim(left=0)
+        ax.locator_params(axis="x", nbins=3)
+    axes[0].set_yticks(rows, [literal(run) for run in table["run"]], fontsize=8)
+    axes[-1].legend(loc="lower right", fontsize=8)
+    return figure

@@ -11,8 +11,8 @@ import pandas as pd
 from scipy import stats
 
 from equipoise.arrays import Floats, Integers
-from equipoise.permutations.scores import ORIGINAL
-from equipoise.permutations.variance import honest_difference, tier_numbers
+from equipoise.permutations.scores import ORIGINAL, largest_leads, preference
+from equipoise.permutations.variance import anova, honest_difference, tier_numbers
 from equipoise_compendium.evidence import (
     bootstrapped,
     bootstrapped_mean,
@@ -309,3 +309,66 @@ def original_and_mean(wide: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return scores in the original order and means over permutations, both by conversation."""
     original = wide.xs(ORIGINAL, level="permutation")
     return original, wide.groupby(level="topic", sort=False).mean().loc[original.index]
+
+
+# --- findings on a pool of passages ---------------------------------------------------------------
+
+
+def on_pool(wide: pd.DataFrame, runs: Sequence[str], nested: int) -> dict[str, Evidence]:
+    """Return the evidence on each finding: of several parts the least favourable one.
+
+    ``wide``: of `score_matrix`. ``runs``: systems that depend on the permutation. ``nested``:
+    permutations of the analyses of variance.
+    """
+    original, mean = original_and_mean(wide)
+    moving = wide[list(runs)]
+    of_nested = moving[moving.index.get_level_values("permutation") < nested]
+    topics = {str(topic): part.to_numpy() for topic, part in moving.groupby(level="topic")}
+    gains = np.array(
+        [values[1:].mean(axis=1).max() - values[0].mean() for values in topics.values()]
+    )
+    long = moving.rename_axis(columns="run").stack().rename("value").reset_index()  # noqa: PD013
+    always = preference(long)
+    share_always = 2 * (always["wins"] == 1).groupby(always["topic"], sort=False).mean()
+    leads = largest_leads(long).reshape(len(topics), -1)
+    md1 = anova(long[long["permutation"] < nested], "MD1").set_index("source")
+    freedom = md1.loc["permutation(topic)", "DF"], md1.loc["Error", "DF"]
+    others = original.columns.difference(["FU"])
+    return {
+        "context-helps": _lowest(original[["FU", "CU"]].sub(original["BM25"], axis=0)),
+        "2-first-utterance": _lowest(-original[others].sub(original["FU"], axis=0)),
+        "2-decrease": over_conversations((mean - original)[list(runs)].mean(axis=1)),
+        "2-maximum": _lowest(pd.DataFrame(gains_chosen_by_others(topics), columns=list(runs))),
+        "2-favours": model_effect((original - mean)[list(runs)]),
+        "f1-script": over_conversations((gains > _ROUNDING).astype(float)),
+        "3-anyone": _lowest(pd.DataFrame(leads)),
+        "f2-few": over_conversations(share_always),
+        "4-alike": model_effect(original[list(runs)]),
+        "4-conversation": omega_squared_of_topics(original[list(runs)]),
+        "5-model": model_effect(mean[list(runs)]),
+        "5-small": omega_squared_of_model(of_nested),
+        "5-permutation": variance_ratio(float(md1.loc["permutation(topic)", "F"]), freedom),
+        "5-better-for-all": over_conversations(better_for_all(topics)),
+        "5-tiers": more_tiers(of_nested),
+    }
+
+
+def _lowest(values: pd.DataFrame) -> Evidence:
+    """Bootstrap the column with the lowest mean over conversations."""
+    return over_conversations(values[values.mean().idxmin()])
+
+
+def tau_of_utterances(values: pd.DataFrame, topics: pd.Series) -> Evidence:
+    """Compute Kendall's tau-b of two columns over utterances, with a jackknife over conversations.
+
+    ``values``: two columns. ``topics``: the conversation of each row.
+    """
+    tau = stats.kendalltau(*values.to_numpy().T).statistic
+    left_out = []
+    for topic in topics.unique():
+        others = values[(topics != topic).to_numpy()].to_numpy()
+        left_out.append(stats.kendalltau(*others.T).statistic)
+    deviations = np.array(left_out) - np.mean(left_out)
+    n = len(left_out)
+    half = stats.t.isf(_ALPHA / 2, n - 1) * np.sqrt((n - 1) / n * (deviations**2).sum())
+    return Evidence(float(tau), float(tau - half), float(tau + half), n=n)

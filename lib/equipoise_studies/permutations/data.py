@@ -6,15 +6,24 @@ was made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
+from equipoise.arrays import Floats
 from equipoise.measures.effectiveness import effectiveness
-from equipoise.permutations.structures import Structure, class_structures
-from equipoise_compendium import facts
-from equipoise_studies.permutations.systems import Collection, Conversation
+from equipoise.permutations.structures import (
+    ClassStructure,
+    Structure,
+    class_structures,
+    sampled_permutations,
+)
+from equipoise_compendium import facts, project
+from equipoise_studies.permutations.experiment import discounted
+from equipoise_studies.permutations.systems import ByContext, Collection, Conversation
 
 
 def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
@@ -89,6 +98,69 @@ def conversations(
             )
         )
     return parsed
+
+
+def read_sequential() -> dict[tuple[str, str], Floats]:
+    """Read the scores of RM3s on every valid permutation: by system and topic."""
+    table = facts.read("permutations", "sequential.parquet")
+    return {
+        ("RM3s", str(topic)): part.to_numpy() for topic, part in table.groupby("topic")["value"]
+    }
+
+
+def read_pools(
+    conversations: Sequence[Conversation], qrels: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the scores of all systems in nested pools of passages, with the paper's parameters.
+
+    ``qrels``: of the conversations. Returns conversations (columns pool, passages, run, topic,
+    permutation, value) and utterances in the original order (query in place of permutation).
+    """
+    path = project.data("outputs", "permutations", "pools.jsonl")
+    settings, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    grades_by_query = qrels.groupby("query")["grade"]
+    ideal_gains = grades_by_query.agg(lambda grades: discounted(sorted(grades, reverse=True)[:3]))
+    known = {conversation.topic: conversation for conversation in conversations}
+    structures = {}
+    for conversation in conversations:
+        if isinstance(conversation.structure, ClassStructure):  # the only ones that were recorded
+            structures[conversation.topic] = conversation.structure
+    orders = sampled_permutations(
+        structures, settings["permutations"], settings["permutation seed"]
+    )
+    of_conversations, of_utterances = {}, {}
+    for line in lines:
+        if line["topic"] not in known:
+            continue
+        queries, order = list(known[line["topic"]].queries), orders[line["topic"]]
+        size = len(queries)
+        for run, rows in line.items():
+            if not isinstance(rows, list):
+                continue
+            # Passages without judgement, "-", gain nothing.
+            digits = "".join(rows).replace("-", "0").replace(" ", "").encode()
+            grades = np.frombuffer(digits, dtype=np.uint8) - ord("0")
+            gains = discounted(grades.reshape(len(rows), size, -1))
+            scores = gains / ideal_gains[queries].to_numpy()  # shape (rows, utterances)
+            if run != "RM3s":
+                after = np.broadcast_to(scores, (size + 1, size))  # one row where none is needed
+                by_position = ByContext(after, np.ones(size, dtype=bool)).along(order)
+                scores = np.take_along_axis(by_position, np.argsort(order, axis=1), axis=1)
+            place = line["pool"], line["passages"], run
+            of_conversations[(*place, line["topic"])] = pd.Series(scores.mean(axis=1))
+            of_utterances[(*place, line["topic"])] = pd.Series(scores[0], queries)
+    names = ["pool", "passages", "run", "topic"]
+    values = pd.concat(of_conversations, names=[*names, "permutation"]).rename("value")
+    originals = pd.concat(of_utterances, names=[*names, "query"]).rename("value")
+    return values.reset_index(), originals.reset_index()
+
+
+def read_dependencies() -> pd.DataFrame:
+    """Read pairs of utterances of CAsT 2019, a later one after one that it depends on, by people.
+
+    Columns query, needs.
+    """
+    return facts.read("permutations", "dependencies.csv")
 
 
 def read_rankings(count: int) -> pd.DataFrame:

@@ -51,6 +51,8 @@ class Experiment:
     - "condensed nDCG" leaves unjudged documents out of the rankings.
     - "optimistic nDCG" counts them as relevant to the highest grade, an upper bound.
     - "share judged" is the share of the documents that have a judgement.
+
+    ``recorded``: scores of every valid permutation by system and topic, which are not computed.
     """
 
     collection: Collection
@@ -58,6 +60,7 @@ class Experiment:
     qrels: pd.DataFrame
     settings: Settings = field(default_factory=Settings)
     measure: Measure = "nDCG"
+    recorded: Mapping[tuple[str, str], Floats] = field(default_factory=dict)
     # by system and topic
     _contexts: dict[tuple[str, str], ByContext] = field(default_factory=dict, init=False)
     _scores_of_all: dict[tuple[str, str], Floats] = field(default_factory=dict, init=False)
@@ -65,6 +68,7 @@ class Experiment:
     _judgements: dict[str, tuple[Integers, Floats]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self._scores_of_all.update(self.recorded)
         gain_of_ideal = self.qrels.groupby("query")["grade"].agg(self._ideal_gain)
         for conversation in self.conversations:
             queries = list(conversation.queries)
