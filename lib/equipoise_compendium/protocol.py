@@ -257,7 +257,8 @@ def _collections(paper: str, path: Path, _digest: str) -> pd.DataFrame:
 def seen(paper: str) -> dict[str, str]:
     """Return what was known of the evidence on each claim before its criterion was written."""
     claims = stated(paper).index
-    known, path = dict.fromkeys(claims, "no"), project.data_path("published", "changes.csv")
+    known = dict.fromkeys(claims, "no")
+    path = project.root() / "data" / "published" / "changes.csv"
     if not path.is_file():
         return known
     changes = read_columns(path, CHANGE)

@@ -120,6 +120,7 @@ class GroupExposure:
         target = np.outer(total, self.target)
         gaps = known + np.outer(of_unknown, shares) - target
         per_target = target.mean(axis=0) if len(target) else np.full(len(shares), np.nan)
+        per_target[per_target == 0] = np.nan  # there is no share of nothing
         ends = means(gaps) / per_target[:, np.newaxis] + 1
         tipping = np.full(ends.shape, np.nan)
         for group in np.flatnonzero((ends[:, 0] > 1) | (ends[:, 1] < 1)):
