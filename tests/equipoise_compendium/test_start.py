@@ -80,8 +80,8 @@ def test_it_is_built_without_the_library_and_without_a_study(compendium: Path) -
     assert ledger["status"].tolist() == ["reproduced, differences explained"] + ["redrawn"] * 4
     assert ledger.loc[0, ["cells", "differing"]].astype(int).tolist() == [40, 9]
     claims = pd.read_csv(compendium / "reports" / "claims.csv")
-    assert claims["kind"].tolist() == ["consistency check", "additional analysis"]
-    assert claims["in_paper"].fillna("").tolist() == ["agrees", ""]
+    assert claims["kind"].tolist() == ["additional analysis", "consistency check"]
+    assert claims["in_paper"].fillna("").tolist() == ["", "agrees"]
     findings = (compendium / "reports" / "findings.md").read_text(encoding="utf-8")
     assert "0.5001, 0.5000, 0.4997 and 0.4999" in findings
 
