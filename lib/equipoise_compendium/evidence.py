@@ -13,8 +13,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers
-from equipoise.statistics import percentile_interval, resampled
+from equipoise.statistics import mean_interval, percentile_interval, resampled
 from equipoise_compendium.protocol import Evidence
+
+FEWEST_TO_RESAMPLE = 30
+FEW = "fewer than 10 units have no interval"
 
 
 def bootstrapped(
@@ -37,8 +40,16 @@ def bootstrapped_mean(
     *,
     seed: int = 0,
 ) -> Evidence:
-    """Compute a statistic of the means over units, the first axis; by default the mean itself."""
+    """Compute a statistic of the means over units, the first axis; by default the mean itself.
+
+    The mean itself has no interval of fewer than 10 units, and Student's t of fewer than 30.
+    """
     array = np.asarray(values, dtype=np.float64)
+    if statistic is float and len(array) < FEWEST_TO_RESAMPLE:
+        low, high = mean_interval(array, np.random.default_rng(seed))
+        if np.isnan(low):
+            return Evidence(float(array.mean()), n=len(array), published=published, reason=FEW)
+        return Evidence(float(array.mean()), low, high, len(array), published)
 
     def of_drawn(drawn: Integers) -> float:
         return float(statistic(array[drawn].mean(axis=0)))
