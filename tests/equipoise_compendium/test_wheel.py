@@ -59,19 +59,16 @@ def test_the_commands_of_the_readme_say_what_it_says(programs: Path, tmp_path: P
     # Of the clone only the data.
     shutil.copytree(ROOT / "data" / "examples", tmp_path / "data" / "examples")
     said = ""
-    scoring = page.partition("\n## What the recomputation found")[0]
+    scoring = page.partition("\n## What fairness means here")[0]
     for block in re.findall(r"^```sh\n(.+?)^```", scoring, re.DOTALL | re.MULTILINE):
         lines = [line for line in block.splitlines() if "pip install" not in line]
         said += called(programs, tmp_path, "bash", "-euo", "pipefail", "-c", "\n".join(lines))
     (code,) = re.findall(r"^```python\n(.+?)^```", scoring, re.DOTALL | re.MULTILINE)
-    (printed,) = re.findall(r"^```text\n(.+?)^```", scoring, re.DOTALL | re.MULTILINE)
-    assert called(programs, tmp_path, "python", "-c", code) == printed
-    difference = re.search(r"^dense +bm25 +20 +(\S+)", said, re.MULTILINE)
-    assert difference is not None
-    assert f"exceeds `bm25` by {float(difference[1]):.3f}" in page
-    sentences = re.findall(r"^`((?:CAB|news\.).+)`$", scoring, re.MULTILINE)
-    assert len(sentences) == 2
-    assert [one for one in sentences if one not in said] == []
+    said += called(programs, tmp_path, "python", "-c", code)
+    said = re.sub(r" +$", "", said, flags=re.MULTILINE)
+    shown = re.findall(r"^```text\n(.+?)^```", scoring, re.DOTALL | re.MULTILINE)
+    assert len(shown) == 3
+    assert [block for block in shown if block not in said] == []
 
 
 def test_it_starts_and_builds_a_compendium(programs: Path, tmp_path: Path) -> None:
