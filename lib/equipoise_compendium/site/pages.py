@@ -133,9 +133,8 @@ def authors(entry: str) -> str:
 
 
 def work(key: str) -> str:
-    """Write the key of a work as a reader knows it: first author and year, or the paper's name."""
-    match = re.fullmatch(r"([a-z]+)(\d{4})", key)
-    return f"{match[1].capitalize()} {match[2]}" if match else key.replace("-ch", ", ch. ")
+    """Write the key of a work as a reader knows it: authors and year, or else the key."""
+    return authors(bibliography().get(key, "")) or key
 
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -322,7 +321,7 @@ def _chapters(
     chapters = []
     for name, rows in ledger.groupby("work", sort=False):
         paper, chapter = rows["paper"].iloc[0], rows["chapter"].iloc[0]
-        by, within = authors(works.get(paper, "")) or paper, {}
+        by, within = work(paper), {}
         if chapter:
             within = {"by": by, "title": _field(works.get(paper, ""), "title")}
             by = f"{by}, chapter {chapter}"
