@@ -243,7 +243,7 @@ def _findings() -> str:
     return text.replace("](site/", "](") if "\n## " in text else ""
 
 
-def _main_findings(findings: str) -> dict[str, list[str]]:
+def _main_findings(findings: str) -> dict[str, list[Markup]]:
     """Return the first two findings of each section, by its heading, as HTML."""
     listed = {}
     for section in findings.split("\n## ")[1:]:
