@@ -53,9 +53,11 @@ class Page:
         """Give the window another size, in pixels; a phone's is narrower than a real window's."""
         self._page.set_viewport_size({"width": width, "height": height})
 
-    def look(self, *, dark: bool) -> None:
-        """Be the page of a reader who likes it light, or dark."""
-        self._page.emulate_media(color_scheme="dark" if dark else "light")
+    def look(self, *, dark: bool, printed: bool = False) -> None:
+        """Be the page of a reader who likes it light, or dark, or on paper."""
+        self._page.emulate_media(
+            color_scheme="dark" if dark else "light", media="print" if printed else "screen"
+        )
 
     def write(self, text: str) -> None:
         """Type a text where the focus is."""

@@ -22,10 +22,10 @@ class _Table(BaseModel):
 class Settings(_Table):
     """The settings of a compendium; each has a default.
 
-    - ``name``, ``lead``: the head of the first page; ``{artefacts}`` in the lead is the number of
-      tables and figures
+    - ``name``, ``question``, ``lead``: the head of the first page, which asks the question;
+      ``{artefacts}`` in the lead is the number of tables and figures
     - ``licence``: a sentence at the foot of every page; ``search``: an example of a search;
-      ``actions``: buttons of the first page, addresses and labels
+      ``actions``: buttons of the first page, addresses and labels, and what is found there
     - ``guide``: pages of the guide in their order, names of Markdown files in the folder ``guides``
     - ``bibliography``: a file of BibTeX with one entry per paper
     - ``pages``: Python modules that add pages to the site
@@ -36,13 +36,14 @@ class Settings(_Table):
     """
 
     name: str = "Compendium"
+    question: str = ""
     lead: str = (
         "{artefacts} tables and figures, recomputed and compared with the published values; each "
         "cell that differs has its reason, and whether it is proved."
     )
     licence: str = ""
     search: str = "table 1"
-    actions: tuple[tuple[str, str], ...] = ()
+    actions: tuple[tuple[str, str] | tuple[str, str, str], ...] = ()
     guide: tuple[str, ...] = ("recompute",)
     guides: str = ""
     bibliography: str = "data/published/sources.bib"
@@ -53,8 +54,8 @@ class Settings(_Table):
 
     @field_validator("actions")
     @classmethod
-    def _lead_to_pages(cls, actions: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-        for address, _ in actions:
+    def _lead_to_pages(cls, actions: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        for address, *_ in actions:
             if not re.match(r"(https?://|[\w.-]+(/|#|$))", address):
                 raise ValueError("an address must begin with https:// or be a page of the site")
         return actions

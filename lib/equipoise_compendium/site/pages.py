@@ -68,6 +68,7 @@ def read_ledger() -> pd.DataFrame:
     table["anchor"] = table["paper"] + "-" + table["artefact"]
     table["label"] = table["artefact"].str.replace("-", " ").str.capitalize()
     table["chapter"] = table["artefact"].str.extract(r"-(\d+)\.", expand=False).fillna("")
+    table["work"] = table["paper"] + ("-ch" + table["chapter"]).where(table["chapter"] != "", "")
     places = []
     for row in table.itertuples():
         page = f"{row.notebook}.html#" if row.notebook else "artefacts.html#row-"
@@ -122,10 +123,18 @@ def _software() -> str:
     return "\n".join([f"@software{{{key},", *lines, "}"])
 
 
+def authors(entry: str) -> str:
+    """Write the family names of a BibTeX entry and its year; empty without them."""
+    names = [name.partition(",")[0] for name in _field(entry, "author").split(" and ")]
+    shown = (
+        f"{names[0]} et al." if len(names) > 3 else " and ".join([", ".join(names[:-1]), names[-1]])
+    )
+    return f"{shown.removeprefix(' and ')} {_field(entry, 'year')}".strip()
+
+
 def work(key: str) -> str:
-    """Write the key of a work as a reader knows it: first author and year, or the paper's name."""
-    match = re.fullmatch(r"([a-z]+)(\d{4})", key)
-    return f"{match[1].capitalize()} {match[2]}" if match else key.replace("-ch", ", ch. ")
+    """Write the key of a work as a reader knows it: authors and year, or else the key."""
+    return authors(bibliography().get(key, "")) or key
 
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -147,11 +156,30 @@ def _environment() -> jinja2.Environment:
 
 @dataclass(frozen=True)
 class _Chapter:
-    """A paper or a chapter of one: its name in addresses, its title, and its notebooks."""
+    """A paper or a chapter of one, with its notebooks, findings, and cells compared and equal.
+
+    ``name``: in addresses. ``by``: authors and year. ``within``: the paper of a chapter.
+    """
 
     name: str
-    title: str
+    by: str
+    subject: str
+    within: Mapping[str, str]
     notebooks: list[str]
+    findings: list[Mapping[str, Any]]
+    cells: int
+    equal: int
+
+    @property
+    def title(self) -> str:
+        """Authors, year and title."""
+        return f"{self.by}: {self.subject}" if self.subject else self.by
+
+    @property
+    def address(self) -> str:
+        """Its notebook, or the list of its notebooks."""
+        only = len(self.notebooks) == 1
+        return f"{self.notebooks[0]}.html" if only else f"notebooks.html#{self.name}"
 
 
 class _Site:
@@ -215,6 +243,16 @@ def _findings() -> str:
     return text.replace("](site/", "](") if "\n## " in text else ""
 
 
+def _main_findings(findings: str) -> dict[str, list[Markup]]:
+    """Return the first two findings of each section, by its heading, as HTML."""
+    listed = {}
+    for section in findings.split("\n## ")[1:]:
+        heading, _, text = section.partition("\n")
+        if entries := re.findall("^- (.+)$", text, re.MULTILINE)[:2]:
+            listed[heading] = [prose(entry) for entry in entries]
+    return listed
+
+
 _WRITTEN = {
     "unlock": (
         "Unlock",
@@ -270,15 +308,39 @@ def _differing(
     return cells
 
 
-def _chapters(ledger: pd.DataFrame, works: Mapping[str, str]) -> list[_Chapter]:
-    """List the papers by chapter, with the notebooks that regenerate their tables and figures."""
+def _chapters(
+    ledger: pd.DataFrame, works: Mapping[str, str], judged: Sequence[Mapping[str, Any]]
+) -> list[_Chapter]:
+    """List the papers by chapter; their findings are in the order of both answers."""
+    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in ledger["work"]}
+    of_artefact = dict(zip(ledger["anchor"], ledger["work"], strict=True))
+    order = [*terms.IN_PAPER, *terms.ELSEWHERE]
+    for claim in judged:
+        if claim["kind"] == "finding":
+            found[of_artefact[f"{claim['paper']}-{claim['artefact']}"]].append(claim)
     chapters = []
-    for (paper, chapter), rows in ledger.groupby(["paper", "chapter"], sort=False):
-        name = f"{paper}-ch{chapter}" if chapter else str(paper)
-        title = _field(works.get(name, ""), "title")
-        label = f"{work(name)}: {title}" if title else work(name)
-        notebooks = sorted(set(rows["notebook"]) - {""})
-        chapters.append(_Chapter(name, label, notebooks))
+    for name, rows in ledger.groupby("work", sort=False):
+        paper, chapter = rows["paper"].iloc[0], rows["chapter"].iloc[0]
+        by, within = work(paper), {}
+        if chapter:
+            within = {"by": by, "title": _field(works.get(paper, ""), "title")}
+            by = f"{by}, chapter {chapter}"
+        cells = pd.to_numeric(rows["cells"]).sum()
+        chapters.append(
+            _Chapter(
+                str(name),
+                by,
+                _field(works.get(str(name), ""), "title"),
+                within,
+                sorted(set(rows["notebook"]) - {""}),
+                sorted(
+                    found[str(name)],
+                    key=lambda claim: [order.index(claim[at]) for at in ("in_paper", "elsewhere")],
+                ),
+                int(cells),
+                int(cells - pd.to_numeric(rows["differing"]).sum()),
+            )
+        )
     return chapters
 
 
@@ -296,7 +358,7 @@ def _add_notebooks(
         shown = tables(cells)
         if name not in site.kept:
             artefacts = ledger[ledger["notebook"] == name]
-            chapters = {*artefacts["paper"], *(artefacts["paper"] + "-ch" + artefacts["chapter"])}
+            chapters = {*artefacts["paper"], *artefacts["work"]}
             of_notebook = [claim for claim in judged if claim["notebook"] == name]
             values = {
                 "notebook": notebook,
@@ -336,7 +398,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     moves = {figure: place for page in added for figure, place in page.moves.items()}
     gallery = {name: figures(reports / name, notebooks[name].content.cells) for name in notebooks}
     answers = {each["notebook"]: each["answer"][:1] for each in manifests}
-    chapters = _chapters(ledger, works)
+    chapters = _chapters(ledger, works, judged)
     kept = {} if changed is None else _kept(set(notebooks) - set(changed))
     site = _Site(notebooks, added, chapters, kept)
     papers = _by_chapter(ledger)
@@ -347,11 +409,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         "index",
         settings().name,
         lead=settings().lead.format(artefacts=len(ledger)),
-        titles=titles,
-        panels=picture.panels(ledger, manifests, judged),
-        findings=[prose(text) for text in re.findall("^- (.+)$", findings, re.MULTILINE)[:3]],
-        gallery=gallery,
-        answers=answers,
+        findings=_main_findings(findings),
     )
     of_chapters = {name for chapter in chapters for name in chapter.notebooks}
     others = [name for name in notebooks if name not in of_chapters]
@@ -359,7 +417,16 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     if findings:
         site.add("document", "findings", "Findings", text=findings)
     cells = _differing(manifests, ledger)
-    site.add("artefacts", "artefacts", "Tables and figures", papers=papers)
+    panels = picture.panels(ledger, manifests, judged)
+    site.add(
+        "artefacts",
+        "artefacts",
+        "Tables and figures",
+        papers=papers,
+        titles=titles,
+        panels=panels,
+    )
+    site.add("figures", "figures", "Figures", gallery=gallery, answers=answers)
     site.add("differing", "differing", "Cells that differ", cells=cells)
     for name, (title, _) in _WRITTEN.items():
         if text := _written(name):

@@ -63,12 +63,6 @@ class Strip:
     step: int = 0
 
     @property
-    def part(self) -> str:
-        """Its paper, and chapter if it has one."""
-        chapter = self.artefact["chapter"]
-        return f"{self.artefact['paper']}, chapter {chapter}" if chapter else self.artefact["paper"]
-
-    @property
     def height(self) -> int:
         """Its height in pixels."""
         return 18 + self.step * max(len(self.marks) - 1, 0)

@@ -13,6 +13,12 @@
       item, name: simple((item.querySelector("a, summary, h3") || item).textContent),
       text: simple(`${item.textContent} ${item.dataset.words || ""}`), found: 0,
     }));
+    // The choices of a form hide entries by its style sheet.
+    let withWords = "";
+    const count = () => {
+      const visible = entries.filter(({ item }) => item.checkVisibility()).length;
+      told.textContent = `${visible} of ${entries.length}${withWords}`;
+    };
     const show = () => {
       const words = wordsOf(box.value);
       for (const entry of entries) entry.found = words.filter((word) => entry.text.includes(word)).length;
@@ -24,16 +30,19 @@
       const hits = quoting.length ? quoting : entries.filter(({ found }) => found >= needed);
       for (const { item } of entries) item.hidden = true;
       for (const { item } of hits) item.hidden = false;
-      told.textContent = `${hits.length} of ${entries.length}${needed < words.length ? `, with ${needed} of ${words.length} words` : ""}`;
+      withWords = needed < words.length ? `, with ${needed} of ${words.length} words` : "";
       if (words.length && hits.length < 4) for (const { item } of hits) if ("open" in item) item.open = true;
-      if (!("ranked" in list.dataset)) return;
-      // Entries with the words in their name come first, short names before long ones.
-      const inName = ({ name }) => words.filter((word) => name.includes(word)).length;
-      hits.sort((a, b) => inName(b) - inName(a) || (words.length ? a.name.length - b.name.length : 0));
-      list.replaceChildren(...hits.map(({ item }) => item));
+      if ("ranked" in list.dataset) {
+        // Entries with the words in their name come first, short names before long ones.
+        const inName = ({ name }) => words.filter((word) => name.includes(word)).length;
+        hits.sort((a, b) => inName(b) - inName(a) || (words.length ? a.name.length - b.name.length : 0));
+        list.replaceChildren(...hits.map(({ item }) => item));
+      }
+      count();
     };
     box.value = new URLSearchParams(location.search).get("q") || "";
     box.addEventListener("input", show);
+    box.form.addEventListener("change", count);
     box.form.addEventListener("submit", (event) => event.preventDefault());
     show();
     if ("ranked" in list.dataset) box.focus();
@@ -57,6 +66,23 @@
         table.tBodies[0].append(...[...table.tBodies[0].rows].sort(compare));
       });
     });
+  }
+
+  addEventListener("keydown", (event) => {
+    const menu = event.key === "Escape" && document.querySelector(".menu[open]");
+    if (!menu) return;
+    menu.open = false;
+    menu.firstElementChild.focus();
+  });
+
+  for (const entry of navigator.clipboard ? document.querySelectorAll(".bibtex") : []) {
+    const button = document.createElement("button");
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(entry.textContent);
+      button.textContent = "Copied";
+    });
+    entry.after(button);
   }
 
   const all = document.getElementById("open-all");
