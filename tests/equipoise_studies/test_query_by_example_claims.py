@@ -180,6 +180,7 @@ def test_claims_on_published_cells_by_plain_differences() -> None:
         return [x - y for x, y in zip(row(table, first), row(table, second), strict=True)]
 
     pairs = {
+        "2.1-cross-encoder": [("k", design) for design in "cdefghij"],
         "2.1-v2-above": [("f", "c")],
         "2.1-scientific": [("e", "c"), ("h", "f")],
         "2.1-scientific-tilde": [("e", "f"), ("e", "h")],
@@ -191,10 +192,7 @@ def test_claims_on_published_cells_by_plain_differences() -> None:
         expected[claim] = []
         for first, second in rows:
             expected[claim] += minus("table-2.1", first, second)
-    for claim, table, first, others in (
-        ("2.1-cross-encoder", "table-2.1", "k", "cdefghij"),
-        ("2.2-stm2-best", "table-2.2", "h", "abcdefgij"),
-    ):
+    for claim, table, first, others in (("2.2-stm2-best", "table-2.2", "h", "abcdefgij"),):
         leads = [minus(table, first, other) for other in others]
         expected[claim] = [min(column) for column in zip(*leads, strict=True)]
     of_designs = zip(minus("table-2.1", "e", "c"), minus("table-2.1", "h", "f"), strict=True)

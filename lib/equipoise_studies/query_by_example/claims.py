@@ -145,6 +145,30 @@ def paired_counts(first: pd.Series, second: pd.Series) -> dict[str, Evidence]:
     return parts
 
 
+def differences_with_marks(
+    values: pd.DataFrame, marks: pd.DataFrame, pairs: Sequence[tuple[str, str]], rows: int
+) -> dict[str, Evidence]:
+    """Return differences of pairs of published rows, by cell, with a bound where one is marked.
+
+    ``values``: one row per cell, one column per row letter. ``marks``: by row letter; rows whose
+    marks cannot be read with certainty are left out. ``rows``: of the table, whose pairs were
+    tested.
+    """
+    critical = stats.t.ppf(1 - 0.05 / (2 * comb(rows, 2)), QUERIES - 1)
+    parts = {}
+    for first, second in pairs:
+        for cell, difference in (values[first] - values[second]).items():
+            is_marked = False
+            for better, worse in ((first, second), (second, first)):
+                if better in marks.index:
+                    is_marked |= worse in marked_above(str(marks.loc[better, cell]))
+            half = float(stats.norm.ppf(0.975) * abs(difference) / critical)
+            error = (difference - half, difference + half) if is_marked else (None, None)
+            reason = "" if is_marked else "no error is published"
+            parts[f"{first} − {second}, {cell}"] = Evidence(difference, *error, reason=reason)
+    return parts
+
+
 def from_marks(
     cells: pd.DataFrame, marks: pd.DataFrame, pairs: Sequence[tuple[str, str]]
 ) -> Evidence:
