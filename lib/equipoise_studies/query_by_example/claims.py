@@ -163,9 +163,10 @@ def differences_with_marks(
                 if better in marks.index:
                     is_marked |= worse in marked_above(str(marks.loc[better, cell]))
             half = float(stats.norm.ppf(0.975) * abs(difference) / critical)
-            error = (difference - half, difference + half) if is_marked else (None, None)
-            reason = "" if is_marked else "no error is published"
-            parts[f"{first} − {second}, {cell}"] = Evidence(difference, *error, reason=reason)
+            part = Evidence(difference, reason="no error is published")
+            if is_marked:
+                part = Evidence(difference, difference - half, difference + half)
+            parts[f"{first} − {second}, {cell}"] = part
     return parts
 
 
