@@ -44,10 +44,11 @@ RECOMPUTE = GUIDES[settings().guide.index("recompute")]
 def blocks(path: Path, *languages: str) -> list[str]:
     """The fenced blocks of a page in these languages, in their order, without their indentation.
 
-    What is ``sh`` or ``python`` runs as it stands; ``console`` names what only a reader has.
+    What is ``sh`` or ``python`` runs as it stands; ``console`` names what only a reader has. README
+    fences by tildes what a shell does not run.
     """
     text = path.read_text(encoding="utf-8")
-    pattern = rf"^( *)```(?:{'|'.join(languages)})\n(.+?)^ *```"
+    pattern = rf"^( *)(?:```|~~~)(?:{'|'.join(languages)})\n(.+?)^ *(?:```|~~~)"
     found = re.findall(pattern, text, re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(block) for _, block in found]
 

@@ -63,10 +63,10 @@ def test_the_commands_of_the_readme_say_what_it_says(programs: Path, tmp_path: P
     for block in re.findall(r"^```sh\n(.+?)^```", scoring, re.DOTALL | re.MULTILINE):
         lines = [line for line in block.splitlines() if "pip install" not in line]
         said += called(programs, tmp_path, "bash", "-euo", "pipefail", "-c", "\n".join(lines))
-    (code,) = re.findall(r"^```python\n(.+?)^```", scoring, re.DOTALL | re.MULTILINE)
+    (code,) = re.findall(r"^~~~python\n(.+?)^~~~", scoring, re.DOTALL | re.MULTILINE)
     said += called(programs, tmp_path, "python", "-c", code)
     said = re.sub(r" +$", "", said, flags=re.MULTILINE)
-    shown = re.findall(r"^```text\n(.+?)^```", scoring, re.DOTALL | re.MULTILINE)
+    shown = re.findall(r"^~~~text\n(.+?)^~~~", scoring, re.DOTALL | re.MULTILINE)
     assert len(shown) == 3
     assert [block for block in shown if block not in said] == []
 
