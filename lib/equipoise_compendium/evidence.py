@@ -14,10 +14,8 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Floats, Integers
 from equipoise.statistics import mean_interval, percentile_interval, resampled
+from equipoise.statistics.intervals import FEWEST_RESAMPLED
 from equipoise_compendium.protocol import Evidence
-
-FEWEST_TO_RESAMPLE = 30
-FEW = "fewer than 10 units have no interval"
 
 
 def bootstrapped(
@@ -45,10 +43,11 @@ def bootstrapped_mean(
     The mean itself has no interval of fewer than 10 units, and Student's t of fewer than 30.
     """
     array = np.asarray(values, dtype=np.float64)
-    if statistic is float and len(array) < FEWEST_TO_RESAMPLE:
+    if statistic is float and len(array) < FEWEST_RESAMPLED:
         low, high = mean_interval(array, np.random.default_rng(seed))
         if np.isnan(low):
-            return Evidence(float(array.mean()), n=len(array), published=published, reason=FEW)
+            reason = "so few units have no interval"
+            return Evidence(float(array.mean()), n=len(array), published=published, reason=reason)
         return Evidence(float(array.mean()), low, high, len(array), published)
 
     def of_drawn(drawn: Integers) -> float:

@@ -215,6 +215,8 @@ def in_paper(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tup
     if not rows:
         return "cannot be recomputed", claim["in_paper_reason"]
     results = {row["result"] for row in rows}
+    if results == {"not computed"}:
+        return "cannot be recomputed", "; ".join(str(row["reason"]) for row in rows)
     if results <= {"met", "not computed"}:
         answer, decisive = "carried", "met"
     elif "opposite" in results and "met" not in results:

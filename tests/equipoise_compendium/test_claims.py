@@ -310,6 +310,12 @@ def test_numbers_of_the_paper_answer(
     assert (claim["elsewhere"], claim["elsewhere_reason"]) == ("not tested", "no data")
 
 
+def test_numbers_that_are_not_computed_carry_nothing(write_protocol: Any) -> None:
+    write_protocol(CLAIM | IN_PAPER, CONTROL)
+    claim = judged(("x", {"paper": Evidence(reason="no such cell")}))["x"]
+    assert (claim["in_paper"], claim["in_paper_reason"]) == ("cannot be recomputed", "no such cell")
+
+
 def test_an_analysis_has_estimates_and_no_answer(write_protocol: Any) -> None:
     question = {
         "kind": "additional analysis",

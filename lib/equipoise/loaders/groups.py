@@ -43,7 +43,7 @@ Groups = tuple[pd.DataFrame, AttributeSet]
 MISSING = ("unknown",)
 """Names in a column of groups that are no group: whose membership is missing."""
 _NO_VALUE = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null", "?", "-")
-"""What stands for an empty cell, in small letters, in tables of pandas and spreadsheets."""
+"""Words for an empty cell, in small letters, in tables of pandas and spreadsheets."""
 _TARGET_OF_NUMBERS = "--target gender=0:0.5,1:0.5"
 _MOST_GROUPS = 1_000
 """A column with more names than this has ids, not groups."""

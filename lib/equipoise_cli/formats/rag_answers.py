@@ -163,9 +163,10 @@ def _with_lists(file: Path, line: int | None, content: dict[str, Any]) -> dict[s
         for path in (*paths["documents"], *paths.get("ids", ()), *paths.get("relevant", ())):
             text = content.get(path)
             if isinstance(text, str) and text.lstrip().startswith("["):
+                # Python joins neighbouring texts, between which NumPy writes no comma.
+                is_of_numpy = _NEIGHBOURS.search(text) is not None
                 try:
-                    # Python joins neighbouring texts, between which NumPy writes no comma.
-                    lists[path] = [] if _NEIGHBOURS.search(text) else ast.literal_eval(text.strip())
+                    lists[path] = [] if is_of_numpy else ast.literal_eval(text.strip())
                 except (SyntaxError, ValueError, MemoryError, RecursionError):
                     lists[path] = []
                 if not lists[path] and text.strip("[ ]\n"):
