@@ -119,8 +119,9 @@ class TermCounts:
 
 
 _BLOCK = 2048
-_LISTS = 30  # whose orders of ties are scored at a time
 """Texts whose words are in memory at once."""
+_LISTS = 30
+"""Lists whose orders of ties are scored at a time."""
 _BETWEEN_WORDS = {"whitespace": re.compile(r"\s"), "word": re.compile(r"[\W_]")}
 """What separates words, besides blanks; with tokens "space", nothing does."""
 
