@@ -8,7 +8,7 @@ import re
 from importlib import import_module, resources
 
 from equipoise import declared, measures, permutations
-from equipoise.declared import Measure
+from equipoise.declared import Measure, Scale
 
 FAMILIES = (
     "Divergences between distributions over groups",
@@ -43,6 +43,9 @@ MEASURES: tuple[Measure, ...] = tuple(sorted(declared.MEASURES.values(), key=_pl
 NAMES: dict[str, Measure] = {name: measure for measure in MEASURES for name in measure.names}
 NAMES |= {measure.name: measure for measure in MEASURES}
 """The measure of each name in the catalogue and in tables of scores."""
+SCALES: dict[str, Scale] = {measure.name: measure.scale for measure in MEASURES}
+SCALES |= {name: scale for measure in MEASURES for name, scale in measure.names.items()}
+"""The scale of each of these names."""
 
 
 def plain_name(name: str) -> str:
@@ -54,12 +57,6 @@ def plain_name(name: str) -> str:
     for end in "@(+":
         name = name.partition(end)[0]
     return name
-
-
-def range_of(name: str) -> str:
-    """Return the range of a measure by its name in scores; empty if it is not in the catalogue."""
-    name = plain_name(name)
-    return (NAMES[name].names.get(name) or NAMES[name].range) if name in NAMES else ""
 
 
 def references() -> dict[str, str]:

@@ -171,24 +171,33 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @dataclass(frozen=True)
+class Scale:
+    """Values that a measure, or one of its names in tables of scores, can have."""
+
+    range: str
+    ideal: str
+    direction: Direction
+
+    def __str__(self) -> str:
+        return f"range {self.range}; ideal {self.ideal}; {self.direction}"
+
+
+@dataclass(frozen=True)
 class Measure:
     """A measure of the catalogue.
 
     ``name`` is the usual name in the literature, ``sources`` are keys of ``sources.bib``, and
     ``formula`` is TeX, by default the formula in the documentation of the function. ``names`` are
-    those in tables of scores, without cut-off and options, each with its range, which is empty
-    where it is that of the measure.
+    those in tables of scores, without cut-off and options, each with its scale.
     """
 
     name: str
     family: str
     function: Callable[..., Any]
-    range: str
-    ideal: str
-    direction: Direction
+    scale: Scale
     sources: tuple[str, ...]
     formula: str = ""
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, Scale] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         formula = self.formula or self._documented(r"^\.\. math::[ ]?(.+?)(?:\n[ ]*\n(?=\S)|\Z)")
@@ -235,6 +244,14 @@ class Measure:
         return re.sub(r":math:|`", "", " ".join(notes.split()))
 
     @property
+    def scales(self) -> dict[Scale, list[str]]:
+        """The names in tables of scores that share a scale."""
+        names: dict[Scale, list[str]] = {}
+        for name, scale in self.names.items():
+            names.setdefault(scale, []).append(name)
+        return names
+
+    @property
     def options(self) -> tuple[Option, ...]:
         """Every parameter with a default."""
         return options_of(self.function)
@@ -267,15 +284,19 @@ def measure(
     direction: Direction,
     sources: tuple[str, ...],
     formula: str = "",
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, Scale | None] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Declare a measure: it enters the catalogue, and its options are checked and documented."""
+    """Declare a measure: it enters the catalogue, and its options are checked and documented.
+
+    ``names``: those that it writes to tables of scores, by default its own, each with its scale
+    where that is not the measure's.
+    """
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
         call = checked(function)
-        MEASURES[name] = Measure(
-            *(name, family, call, range, ideal, direction, sources, formula, names or {name: ""})
-        )
+        scale = Scale(range, ideal, direction)
+        scales = {written: own or scale for written, own in (names or {name: None}).items()}
+        MEASURES[name] = Measure(name, family, call, scale, sources, formula, scales)
         return call
 
     return declare

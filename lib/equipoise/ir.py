@@ -27,6 +27,7 @@ import pandas as pd
 from ir_measures import measures, providers
 from ir_measures.util import Metric, QrelsConverter, RunConverter
 
+from equipoise.arrays import by_score, numbered
 from equipoise.attributes import AttributeSet
 from equipoise.coverage import Seen, first, judge
 from equipoise.divergences import DIVERGENCES
@@ -187,7 +188,8 @@ class _AWRF(_Fairness):
             )
         (name,) = names
         attribute, table = _members(name, run, qrels)
-        if attribute.kind == "nominal" and self["distance"] in ("nmd", "rnod"):
+        divergence = DIVERGENCES.get(self["distance"])
+        if divergence is not None and divergence.ordinal and attribute.kind == "nominal":
             raise ValueError("distance must be l1, jsd or nvd for nominal groups, without order")
         ranked = run.loc[run["rank"] <= self["cutoff"], ["topic", "document", "rank"]]
         ranked = ranked.merge(table, how="left", on=["topic", "document"])
@@ -249,10 +251,9 @@ class _Evaluator(providers.Evaluator):
         ranked = ranked[ranked["topic"].isin(self.qrels["topic"])].assign(run="run")
         if not len(ranked):
             return
-        # As trec_eval orders: by score, ties by document id, both descending.
-        ranked = ranked.sort_values(
-            ["topic", "score", "document"], ascending=[True, False, False], ignore_index=True
-        )
+        topic_of_row, _ = numbered(ranked["topic"])
+        order = by_score(topic_of_row, ranked["document"], ranked["score"])
+        ranked = ranked.iloc[order].reset_index(drop=True)
         ranked["rank"] = ranked.groupby("topic").cumcount() + 1
         ours: Iterable[Any] = self.measures
         for measure in ours:

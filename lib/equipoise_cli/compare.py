@@ -253,7 +253,7 @@ def _compared(
 
 def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Direction]:
     """Return the better direction of each measure, as declared or chosen."""
-    from equipoise.catalogue import NAMES, plain_name
+    from equipoise.catalogue import SCALES, plain_name
 
     measures = {comparison.measure for comparison in comparisons.values()}
     unknown = sorted(set(lower) - measures)
@@ -265,7 +265,7 @@ def _directions(comparisons: Comparisons, lower: Sequence[str]) -> dict[str, Dir
     directions: dict[str, Direction] = {}
     for label, comparison in comparisons.items():
         name = comparison.measure
-        declared = NAMES.get(plain_name(name))
+        declared = SCALES.get(plain_name(name))
         direction = declared.direction if declared else "higher is better"
         if "(group=" in name:
             direction = "neither"

@@ -188,7 +188,8 @@ def _declared_range(measure: str) -> tuple[float, float]:
     if prefix in ("difference", "gap"):
         low, high = _declared_range(rest)
         return low - high, high - low
-    ends = re.fullmatch(r"(-?\d+) (?:to|or) (\d+)( \(bits\))?", catalogue.range_of(measure))
+    scale = catalogue.SCALES.get(catalogue.plain_name(measure))
+    ends = re.fullmatch(r"(-?\d+) (?:to|or) (\d+)( \(bits\))?", scale.range if scale else "")
     return (float(ends[1]), float(ends[2])) if ends else (-float("inf"), float("inf"))
 
 

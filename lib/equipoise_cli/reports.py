@@ -219,7 +219,8 @@ def _describe(measure: Any) -> None:
     click.echo(f"{measure.name}\n  {measure.meaning}\n  {_in_unicode(measure.formula)}")
     for symbol, meaning in measure.symbols:
         click.echo(f"    {_in_unicode(symbol)}: {meaning}")
-    click.echo(f"  range {measure.range}; ideal {measure.ideal}; {measure.direction}")
+    for scale, names in measure.scales.items():
+        click.echo(f"  {', '.join(names)}: {scale}")
     click.echo(f"  {measure.path}")
     for option in measure.options:
         line = f"    {option.name} = {option.default}"

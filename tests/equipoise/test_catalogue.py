@@ -58,11 +58,18 @@ def test_no_documentation_ends_with_a_heading() -> None:
         assert not (measure.function.__doc__ or "").rstrip().endswith("---"), measure.name
 
 
+def test_a_name_in_scores_has_its_own_scale() -> None:
+    assert catalogue.SCALES["AC-difference"].range == "-1 to 1"
+    assert catalogue.SCALES["AC-relevant"].range == catalogue.SCALES["AC"].range == "0 to 1"
+    assert catalogue.SCALES["uncited"].direction == "lower is better"
+    assert catalogue.SCALES["cited-share"] != catalogue.SCALES["cited-over-retrieved"]
+
+
 def test_every_divergence_is_listed() -> None:
     measures = {measure.function: measure for measure in MEASURES}
     for divergence in divergences.DIVERGENCES.values():
-        assert measures[divergence.function].range.startswith("0 to 1")
-        assert measures[divergence.function].ideal == "0"
+        assert measures[divergence.function].scale.range.startswith("0 to 1")
+        assert measures[divergence.function].scale.ideal == "0"
 
 
 @given(
@@ -72,7 +79,7 @@ def test_every_divergence_is_listed() -> None:
 def test_nugget_weights_keep_their_range(end: list[int], patience: int) -> None:
     weights = gfrc.nugget_weights(end, patience)
     assert np.all((weights >= 0) & (weights <= 1))
-    assert gfrc.nugget_weights([1], patience)[0] == float(BY_NAME["pw"].ideal)
+    assert gfrc.nugget_weights([1], patience)[0] == float(BY_NAME["pw"].scale.ideal)
 
 
 def test_the_command_prints_the_same() -> None:
@@ -80,7 +87,7 @@ def test_the_command_prints_the_same() -> None:
     assert told.exit_code == 0
     for name in ("RNOD", "TExFAIR"):
         measure = BY_NAME[name]
-        for part in (measure.name, measure.meaning, measure.range, measure.path):
+        for part in (measure.name, measure.meaning, str(measure.scale), measure.path):
             assert part in told.output
         for _, meaning in measure.symbols:
             assert f": {meaning}\n" in told.output
@@ -92,12 +99,12 @@ def test_the_command_prints_the_same() -> None:
     assert wrong.exit_code == 2
     assert "unknown measure nothing; must be one of JSD" in wrong.output
     names = ("RNOD", "TExFAIR", "GFRC2")
-    assert len(called("measures", *names).output.split("\n  range ")) == len(names) + 1
+    assert len(called("measures", *names).output.split("\n  source: ")) == len(names) + 1
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 def test_a_formula_is_a_line_of_text(measure: declared.Measure) -> None:
-    told = called("measures", measure.name).output.partition("\n  range ")[0]
+    told = called("measures", measure.name).output.partition(": range ")[0]
     assert "\\" not in told
     assert told.count("{") == measure.formula.count(r"\{") + measure.formula.count(r"\begin")
 

@@ -49,6 +49,15 @@ def by_topic(measure: Any, run: Any = None) -> dict[str, float]:
     return {one.query_id: one.value for one in found}
 
 
+def test_scores_that_trec_eval_cannot_tell_apart_are_tied() -> None:
+    """Single precision has 1 + 1e-9 as 1, and the later id comes first, as in ir_measures."""
+    run = {"t1": {"d1": 1 + 1e-9, "d2": 1.0}}
+    plain = {"t1": {"d1": 1.0, "d2": 1.0}}
+    assert by_topic(ir.GFR(groups="SIZE"), run) == by_topic(ir.GFR(groups="SIZE"), plain)
+    (reciprocal_rank,) = ir_measures.iter_calc([ir_measures.RR], {"t1": QRELS["t1"]}, run)
+    assert reciprocal_rank.value == 0.5
+
+
 def test_gfr_is_that_of_the_table() -> None:
     topics = ["t1", "t1", "t1", "t2", "t2"]
     lists = pd.DataFrame({"run": "r", "topic": topics, "document": ["d2", "d1", "d4", "d3", "d2"]})

@@ -31,7 +31,7 @@ from equipoise import options as opt
 from equipoise.answer_modes import in_order, mode_name
 from equipoise.arrays import Floats
 from equipoise.coverage import Seen, first, judge
-from equipoise.declared import checked
+from equipoise.declared import Scale, checked
 from equipoise.errors import Note, listed, need_columns
 from equipoise.measures.citations import (
     RESERVED,
@@ -78,7 +78,7 @@ def normalised_answer(text: str) -> str:
     ideal="1",
     direction="higher is better",
     sources=("thesis-ch5", "thesis", "rajpurkar2016"),
-    names={"exact_match": ""},
+    names={"exact_match": None},
 )
 def exact_match(answer: str, gold: Sequence[str]) -> bool:
     r"""Whether an answer holds one of the gold answers.
@@ -158,8 +158,9 @@ def _numbers_of_documents(answers: pd.DataFrame) -> list[int | None]:
     range="0 to 1",
     ideal="1",
     direction="higher is better",
-    names={"precision": "", "recall": ""}
-    | dict.fromkeys(["cited", "cited_relevant", *TOTALS], "from 0, no bound"),
+    names=dict.fromkeys(["precision", "recall"])
+    | dict.fromkeys(["cited", "cited_relevant"], Scale("from 0, no bound", "none", "neither"))
+    | dict.fromkeys(TOTALS, Scale("from 0, no bound", "0", "lower is better")),
 )
 def score_answers(answers: pd.DataFrame) -> pd.DataFrame:
     r"""Precision and recall of the citations of each answer, what is wrong with them, exact match.
@@ -285,7 +286,8 @@ def citation_rows(answers: pd.DataFrame) -> pd.DataFrame:
     range="0 to 1",
     ideal="none",
     direction="neither",
-    names={"AC-relevant": "", "AC-nonrelevant": "", "AC-difference": "-1 to 1"},
+    names=dict.fromkeys(["AC-relevant", "AC-nonrelevant"])
+    | {"AC-difference": Scale("-1 to 1", "none", "neither")},
 )
 def attribution_confidence(cited: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     r"""Attribution confidence: mean probability of citations of relevant and other documents.
@@ -404,7 +406,7 @@ def _scores(first_mode: ArrayLike, second_mode: ArrayLike) -> tuple[Floats, Floa
     range="0 to 1",
     ideal="0",
     direction="lower is better",
-    names={"CAS-precision": "", "CAS-recall": ""},
+    names=dict.fromkeys(["CAS-precision", "CAS-recall"]),
 )
 def cas(informed: ArrayLike, vanilla: ArrayLike) -> Floats:
     r"""Counterfactually-estimated attribution sensitivity: how far naming authors moves a score.
@@ -449,7 +451,7 @@ def cas(informed: ArrayLike, vanilla: ArrayLike) -> Floats:
     range="-1 to 1",
     ideal="0",
     direction="neither",
-    names={"CAB-precision": "", "CAB-recall": ""},
+    names=dict.fromkeys(["CAB-precision", "CAB-recall"]),
 )
 def cab(informed: ArrayLike, cf_informed: ArrayLike, relevant_label: ArrayLike) -> Floats:
     r"""Counterfactually-estimated attribution bias: whose label makes documents be cited better.

@@ -20,7 +20,7 @@ import pandas as pd
 from equipoise import options as opt
 from equipoise.arrays import Floats, ratio
 from equipoise.coverage import Seen, first, judge
-from equipoise.declared import checked, measure
+from equipoise.declared import Scale, checked, measure
 from equipoise.errors import Note, excerpt, listed, need_columns
 from equipoise.measures.reference_lists import before_references
 from equipoise.statistics.intervals import intervals_of_means
@@ -450,8 +450,10 @@ NO_SOURCE = "(no source)"
     range="-1 to 1",
     ideal="0",
     direction="neither",
-    names=dict.fromkeys(["cited-share", "retrieved-share", "relevant-share"], "0 to 1")
-    | {OVER_RETRIEVED: "", OVER_RELEVANT: ""},
+    names=dict.fromkeys(
+        ["cited-share", "retrieved-share", "relevant-share"], Scale("0 to 1", "none", "neither")
+    )
+    | dict.fromkeys([OVER_RETRIEVED, OVER_RELEVANT]),
 )
 def citation_share(
     answers: pd.DataFrame,

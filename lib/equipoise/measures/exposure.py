@@ -58,7 +58,7 @@ def spread_evenly(exposure: Floats, cases: Integers) -> Floats:
     ideal="1",
     direction="neither",
     sources=("singh2018",),
-    names={"exposure-over-relevance": ""},
+    names={"exposure-over-relevance": None},
 )
 def exposure_over_relevance(
     runs: pd.DataFrame,

@@ -414,7 +414,7 @@ def _experiences(
     without_divergence = [kind for kind in sorted(kinds) if not similarities.get(kind)]
     if without_divergence:
         raise ValueError(f"divergences must be given for {listed(without_divergence)} groups")
-    if set(similarities.get("nominal", ())) & {"nmd", "rnod"}:
+    if any(DIVERGENCES[name].ordinal for name in similarities.get("nominal", ())):
         raise ValueError("divergences of nominal groups must be jsd or nvd, which need no order")
     rankings, counts, judged = _rankings(runs, qrels, gains, cutoff, unjudged)
     leaving = stopping(rankings.gains, rankings.largest_gain)
@@ -515,8 +515,7 @@ def _combinations(
             *UTILITIES,
             *(f"GF-{name.upper()}" for name in DIVERGENCES),
             *(f"GFR-{utility}" for utility in UTILITIES),
-        ],
-        "",
+        ]
     ),
 )
 def gfr_table(

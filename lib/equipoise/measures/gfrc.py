@@ -192,7 +192,7 @@ def _achieved(
     return achieved
 
 
-@declared("GF and GFRC", sources=("gfrc", "gfrc2"), names=dict.fromkeys(["GF", "GFRC", "D"], ""))
+@declared("GF and GFRC", sources=("gfrc", "gfrc2"), names=dict.fromkeys(["GF", "GFRC", "D"]))
 def gfrc(
     nuggets: NuggetTable,
     attributes: Mapping[str, AttributeSet],

@@ -121,7 +121,7 @@ def _fairness(
     "EGNP, EGF and GFRC2",
     ideal="close to 1",
     sources=("gfrc2",),
-    names=dict.fromkeys(["EGNP", "EU", "EGF", "GFRC2"], ""),
+    names=dict.fromkeys(["EGNP", "EU", "EGF", "GFRC2"]),
 )
 def gfrc2(
     nuggets: NuggetTable,
