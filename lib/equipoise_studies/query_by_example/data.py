@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -273,27 +272,6 @@ def read_scores(study: Study, judgements: pd.DataFrame) -> pd.DataFrame:
     if scores[columns].isna().to_numpy().any():
         raise ValueError(f"{path}: must have a score in every cell")
     return judgements[PAIR].merge(scores[[*PAIR, *columns]], how="left", on=PAIR)
-
-
-def trainings(study: Study) -> pd.DataFrame:
-    """Read the recorded loss of each ranker by stage of training, mean over its seeds.
-
-    Columns are model, learns from, steps, first loss, last loss and terms added.
-    """
-    recorded = json.loads(read_output(study, "record.json").read_text(encoding="utf-8"))
-    rows = []
-    for column, measured in recorded["measured"].items():
-        system = study.systems.get(column.rpartition(".")[0])
-        if system is None:
-            continue
-        for stage, steps in measured["steps"].items():
-            learns_from = "halves of papers" if stage == "halves" else stage
-            losses = measured["loss"][stage]
-            rows.append((system.name, learns_from, steps, *losses, measured.get("terms added")))
-    columns = ["model", "learns from", "steps", "first loss", "last loss", "terms added"]
-    table = pd.DataFrame(rows, columns=columns)
-    table = table.groupby(["model", "learns from"], sort=False).mean().reset_index()
-    return table.round({"steps": 0}).dropna(axis=1, how="all")
 
 
 def example_weights(study: Study) -> pd.DataFrame:
