@@ -3,8 +3,7 @@
 python data/facts/attribution/make.py [--output FOLDER]
 
 The files are read from the mirror (``EQUIPOISE_MIRROR``) or downloaded. Derived data are ids,
-lengths, cited numbers and labels; the texts of questions, passages, answers and claims stay
-upstream.
+lengths, cited numbers and labels; the texts of questions, passages and answers stay upstream.
 """
 
 import csv
@@ -28,15 +27,6 @@ LARGE_MODELS = {
     "DeepSeek": "deepseek_deepseek-chat",
     "GPT-4.1": "gpt-4.1",
     "Claude Sonnet 4.6": "claude-sonnet-4-6",
-}
-# Systems of expertqa: the last two searched for the sources after the answer.
-SYSTEMS = {
-    "bing_chat": "Bing Chat",
-    "gpt4": "GPT-4 alone",
-    "rr_gs_gpt4": "GPT-4 on web search",
-    "rr_sphere_gpt4": "GPT-4 on Sphere",
-    "post_hoc_gs_gpt4": "GPT-4, then web search",
-    "post_hoc_sphere_gpt4": "GPT-4, then Sphere",
 }
 ALONE = re.compile(r"\[([0-9]+)\]")
 _NAME = r"(?:(?:doc(?:ument)?|source|passage|result|text)s?[\s._:-]*|#)"
@@ -113,27 +103,6 @@ def large_models() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def support() -> pd.DataFrame:
-    """List the citations of each claim, and the expert's judgement of support and truth."""
-    rows = []
-    path = registry.fetch("expertqa", "data/lfqa/rand_test.jsonl")
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        for system, answer in json.loads(line)["answers"].items():
-            for place, claim in enumerate(answer["claims"], start=1):
-                rows.append(
-                    {
-                        "question": f"expertqa-{number:03}",
-                        "system": SYSTEMS[system],
-                        "claim": place,
-                        "cited": len(citations(claim["claim_string"]).cited),
-                        "sources": len(claim["evidence"] or []),
-                        "support": claim["support"] or "",
-                        "truth": claim["correctness"] or "",
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
 def shown_to_people() -> dict[str, list[str]]:
     """Read the ids of the passages of each question of rag_crowd, in the order shown."""
     path = registry.fetch("rag_crowd", "data/raw/study1_retrieval.jsonl.gz")
@@ -181,7 +150,6 @@ def main(output: Path) -> None:
     makers = {
         "passages.csv": passages,
         "large_models.parquet": large_models,
-        "support.csv": support,
         "people.csv": people,
         "grades.csv": grades,
     }

@@ -453,29 +453,3 @@ def answers_of_people(study: Study) -> pd.DataFrame:
     pairs = zip(shown["rank"], shown["cited"], strict=True)
     shown["cited"] = [str(rank) in cited.split() for rank, cited in pairs]
     return shown.merge(grades, how="left", on=["question", "rank"])
-
-
-READS_FIRST = {
-    "Bing Chat": True,
-    "GPT-4 on web search": True,
-    "GPT-4 on Sphere": True,
-    "GPT-4, then web search": False,
-    "GPT-4, then Sphere": False,
-}
-"""Whether a system reads sources before it answers, or searches for them afterwards."""
-
-
-def judged_claims(study: Study) -> pd.DataFrame:
-    """Read claims whose support experts judged, with ``full`` and ``right`` in points.
-
-    Claims that they marked N/A are left out. ``reads_first``: whether the system reads sources
-    before it answers, missing where that is unknown.
-    """
-    path = study.derived / "support.csv"
-    claims = pd.read_csv(path, keep_default_na=False)
-    claims = claims[claims["support"] != "N/A"].reset_index(drop=True)
-    return claims.assign(
-        reads_first=claims["system"].map(READS_FIRST),
-        full=100.0 * (claims["support"] == "Complete"),
-        right=100.0 * (claims["truth"] == "Definitely correct"),
-    )
