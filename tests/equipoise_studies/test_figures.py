@@ -82,8 +82,8 @@ def test_biases_by_group() -> None:
     columns += ["published low", "published mean", "published high"]
     figure = attribution.biases(pd.DataFrame(rows, columns=columns), 30)
     assert overlapping(figure) == []
-    many, few = (bars.lines[0].get_markersize() for bars in figure.axes[0].containers[-2:])
-    assert many > few  # what many questions show weighs more
+    many, few = (line for line in figure.axes[0].get_lines() if line.get_marker() == "o")
+    assert many.get_markersize() > few.get_markersize()
 
 
 def test_modes_of_labels() -> None:

@@ -135,7 +135,7 @@ def test_a_missing_mark_bounds_nothing() -> None:
     twice = claims.from_marks(2 * cells, marks, [("h", "f")])
     assert None not in (bound.low, twice.low)
     assert twice.low == pytest.approx(2 * np.float64(bound.low))
-    with pytest.raises(ValueError, match="row h, Co-read MAP: no mark for row j"):
+    with pytest.raises(ValueError, match="h − j, Co-read MAP: no mark"):
         claims.from_marks(cells, marks, [("h", "j")])
 
 

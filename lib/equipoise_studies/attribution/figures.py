@@ -89,9 +89,9 @@ def biases(table: pd.DataFrame, few: int) -> Figure:
     is_few = table["questions"] < few
     many_style = {"ms": 8, "elinewidth": 2.6, "label": f"at least {few} questions, 95% CI"}
     few_style = {"ms": 5, "elinewidth": 0.9, "mfc": "white", "label": "fewer questions, 95% CI"}
-    for rows, style in ((table[~is_few], many_style), (table[is_few], few_style)):
+    for rows, weight in ((table[~is_few], many_style), (table[is_few], few_style)):
         lengths = np.abs(rows[["low", "high"]].to_numpy().T - rows["value"].to_numpy())
-        style |= look(0) | {"linestyle": "none"}
+        style: dict[str, Any] = look(0) | weight | {"linestyle": "none"}
         ax.errorbar(rows["value"], rows["at"], xerr=lengths, **style)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9)
     # "n = 15" is one word, where a name breaks.
@@ -123,9 +123,9 @@ def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
         lengths = np.abs(rows[["low", "high"]].to_numpy().T - rows["value"].to_numpy())
         style = look(number)
         ax.plot(places, rows["value"], linestyle="none", ms=5, label=str(group), **style)
-        bars = {"fmt": "none", "elinewidth": 1.4, "ecolor": style["color"]}
+        bars: dict[str, Any] = {"fmt": "none", "elinewidth": 1.4, "ecolor": style["color"]}
         ax.errorbar(places, rows["value"], yerr=lengths, **bars)
-    ax.set_xticks(range(len(numbers)), numbers)
+    ax.set_xticks(range(len(numbers)), [f"{number:g}" for number in numbers])
     ax.set_xlim(-0.5, len(numbers) - 0.5)
     ax.tick_params(axis="x", length=0)
     ax.grid(visible=False, axis="x")

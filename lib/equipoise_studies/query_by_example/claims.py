@@ -186,16 +186,12 @@ def from_marks(
     pairs
         The row that is marked as better, and the row that it is better than.
     """
-    differences = []
-    for better, worse in pairs:
-        for column, letters in marks.loc[better].items():
-            if worse not in marked_above(letters):
-                raise ValueError(f"row {better}, {column}: no mark for row {worse}")
-            differences.append(cells.loc[better, column] - cells.loc[worse, column])
-    critical = stats.t.ppf(1 - 0.05 / (2 * comb(len(cells), 2)), QUERIES - 1)
-    estimate = float(np.mean(differences))
-    half = float(stats.norm.ppf(0.975) * np.mean(np.abs(differences)) / critical)
-    return Evidence(estimate, estimate - half, estimate + half)
+    parts = differences_with_marks(cells.T, marks, pairs, len(cells))
+    for part, item in parts.items():
+        if item.low is None:
+            raise ValueError(f"{part}: no mark")
+    table = pd.DataFrame([(item.estimate, item.low, item.high) for item in parts.values()])
+    return Evidence(*table.mean())
 
 
 def alpha_bounds(at_0: ArrayLike, at_1: ArrayLike, queries: int) -> tuple[Floats, Floats]:

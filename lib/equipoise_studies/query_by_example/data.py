@@ -19,7 +19,7 @@ PAIR = ["task", "query", "document"]
 BM25_ROW, TILDE_ROW, TILDEV2_ROW = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBERT"
 """Rows of Table 2.1 that are mixed."""
 
-LEARNED = ("tilde", "splade", "tildev2", "cross-encoder", "dense", "run file")
+LEARNED = ("tilde", "splade", "tildev2", "cross-encoder", "dense")
 """Kinds of rankers whose scores are recorded; the others need no model."""
 
 TASK_NAMES = {
@@ -105,9 +105,7 @@ class Stage(Settings):
 class System(Settings):
     """A ranker. Its key in the config is its column of scores."""
 
-    kind: Literal[
-        "tilde", "splade", "tildev2", "cross-encoder", "dense", "run file", "specter", "random"
-    ]
+    kind: Literal["tilde", "splade", "tildev2", "cross-encoder", "dense", "specter", "random"]
     row: str = Field("", description="The row of Table 2.1 that it is, or replaces.")
     label: str = Field("", description="Its name in tables, if not that of the row.")
     model: str = Field("", description="A checkpoint below the folder of models.")
@@ -129,7 +127,6 @@ class System(Settings):
     )
     expanded_by: str = Field("", description="The TILDE whose most likely terms are appended.")
     terms: int = Field(0, ge=0, description="How many of its most likely terms.")
-    runs: ConfigPath | None = Field(None, description="TREC run files, with {task} in the name.")
     seeds: int = Field(0, ge=0, description="Use only the first seeds of the study, or 0 for all.")
 
     @property
