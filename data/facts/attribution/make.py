@@ -3,14 +3,13 @@
 python data/facts/attribution/make.py [--output FOLDER]
 
 The files are read from the mirror (``EQUIPOISE_MIRROR``) or downloaded. Derived data are ids,
-lengths, cited numbers and labels; the texts of questions, passages and answers stay upstream.
+cited numbers and labels; the texts of questions, passages and answers stay upstream.
 """
 
 import csv
 import gzip
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +38,6 @@ def natural_questions() -> list[dict[str, Any]]:
     path = registry.fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
-
-
-def passages() -> pd.DataFrame:
-    """Count the words of each passage in the text by a person; NQ: with its title."""
-    # Several questions may share a passage, which has the id of the first of them.
-    first: dict[str, str] = {}
-    for number, question in enumerate(natural_questions(), start=1):
-        (passage,) = question["ctxs"]
-        first.setdefault(f"{passage['title']}. {passage['text']}", f"nq-{number:04}")
-    rows = [("NQ", document, len(text.split())) for text, document in first.items()]
-
-    archive = registry.fetch("cocktail", "dataset/nq-utd.zip")
-    with zipfile.ZipFile(archive) as files, files.open("corpus/human.jsonl") as lines:
-        for line in lines:
-            document = json.loads(line)
-            rows.append(("NQ-UTD", document["_id"], len(document["text"].split())))
-    return pd.DataFrame(rows, columns=["benchmark", "document", "words"])
 
 
 def cited_numbers(answer: str, n_passages: int) -> dict[str, Any]:
@@ -148,7 +130,6 @@ def main(output: Path) -> None:
     """Make the tables of `README.md`, and sources.csv."""
     output.mkdir(parents=True, exist_ok=True)
     makers = {
-        "passages.csv": passages,
         "large_models.parquet": large_models,
         "people.csv": people,
         "grades.csv": grades,

@@ -377,17 +377,16 @@ def most_varied(
     return answers[(answers["benchmark"] == benchmark) & (answers["question"] == question)]
 
 
-def example_parts(rows: pd.DataFrame, words: dict[str, int]) -> pd.DataFrame:
-    """Return a question with gold answer, ids and lengths of passages, and answers by mode.
+def example_parts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a question with gold answer, ids of passages, and answers by mode.
 
-    ``words``: of the passages. The texts of question and passages belong to others.
+    The texts of question and passages belong to others.
     """
     answer = rows.iloc[0]
     parts = [("Question", answer["question"]), ("Gold answer", "; ".join(answer["gold"]))]
     for number, passage in enumerate(answer["shown"], start=1):
         name = f"[{number}], relevant" if number in answer["relevant"] else f"[{number}]"
-        length = f", {words[passage]} words" if passage in words else ""
-        parts.append((name, f"passage {passage}{length}"))
+        parts.append((name, f"passage {passage}"))
     by_people = rows[rows["relevant_author"] == "Human"].drop_duplicates(["model", "mode"])
     for row in by_people.itertuples():
         parts.append((f"{row.model}, {row.mode}", str(row.answer)))
@@ -405,13 +404,6 @@ def example_answers(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 # --- derived data ---------------------------------------------------------------------------------
-
-
-def passage_words(study: Study, benchmark: str) -> dict[str, int]:
-    """Return the number of words of each passage of a benchmark by id."""
-    passages = pd.read_csv(study.derived / "passages.csv")
-    passages = passages[passages["benchmark"] == benchmark]
-    return dict(zip(passages["document"], passages["words"], strict=True))
 
 
 READINGS = {
