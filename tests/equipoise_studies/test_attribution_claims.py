@@ -77,9 +77,10 @@ def test_rows_of_a_question_are_drawn_together() -> None:
         (once.estimate, once.low, once.high, 40)
     )
 
-    sides = pd.concat([rows(values).assign(first=True), rows([5.0] * 40).assign(first=False)])
-    once = claims.difference_of_means(sides, "gap", "first")
-    again = claims.difference_of_means(pd.concat([sides] * 2), "gap", "first")
+    relevant, others = rows(values).assign(relevant=True), rows([5.0] * 40).assign(relevant=False)
+    sides = pd.concat([relevant, others]).eval("probability = gap / 100")
+    once = claims.confidence_gap(sides, 0.0)
+    again = claims.confidence_gap(pd.concat([sides] * 2), 0.0)
     assert (once.estimate, once.low, once.high) == pytest.approx(
         (again.estimate, again.low, again.high)
     )

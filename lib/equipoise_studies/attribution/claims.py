@@ -205,20 +205,6 @@ def _mean_of_settings(sums: Floats, counts: Floats) -> float:
     return float(np.nanmean(means))  # a sample may contain no question of a setting
 
 
-def difference_of_means(
-    table: pd.DataFrame, column: str, first: str, *, published_mean: float | None = None
-) -> Evidence:
-    """Return the mean of the rows whose column ``first`` is true minus the mean of the others."""
-    sides = table.assign(side=np.where(table[first], 0, 1))
-    sums, counts = _by_question(sides, column, "side")
-
-    def gap(drawn: Integers) -> float:
-        means = ratio(sums[drawn].sum(axis=0), counts[drawn].sum(axis=0), np.nan)
-        return float(means[0] - means[1])  # NaN where a sample has no row of one side
-
-    return bootstrapped(gap, len(sums), published_mean, seed=SEED)
-
-
 def confidence_gap(citations: pd.DataFrame, published_mean: float) -> Evidence:
     """Return the mean probability of relevant citations minus that of others, in points.
 
@@ -227,8 +213,15 @@ def confidence_gap(citations: pd.DataFrame, published_mean: float) -> Evidence:
     questions = citations.groupby("relevant")["question"].nunique().reindex([True, False])
     if questions.fillna(0).min() < FEWEST_PER_SIDE:
         return Evidence(reason=f"fewer than {FEWEST_PER_SIDE} questions have citations of one kind")
-    points = citations.assign(points=100 * citations["probability"])
-    return difference_of_means(points, "points", "relevant", published_mean=published_mean)
+    points = 100 * citations["probability"]
+    sides = citations.assign(points=points, side=np.where(citations["relevant"], 0, 1))
+    sums, counts = _by_question(sides, "points", "side")
+
+    def gap(drawn: Integers) -> float:
+        means = ratio(sums[drawn].sum(axis=0), counts[drawn].sum(axis=0), np.nan)
+        return float(means[0] - means[1])  # NaN where a sample has no row of one side
+
+    return bootstrapped(gap, len(sums), published_mean, seed=SEED)
 
 
 def above_chance(scored: pd.DataFrame, settings: Sequence[str] = ()) -> Evidence:
