@@ -67,7 +67,7 @@ def scidocs_in(folder: Path) -> None:
 
 
 def thesis_in(folder: Path) -> Path:
-    """A copy of thesis.yaml with other paths and sizes, and checkpoints."""
+    """A copy of thesis.yaml with other paths and sizes, checkpoints and run files."""
     scidocs_in(folder / "scidocs")
     config = yaml.safe_load(THESIS.read_text())
     config["device"] = "cpu"
@@ -86,6 +86,14 @@ def thesis_in(folder: Path) -> Path:
             stage |= {"epochs": 1, "batch": 8}
         if "terms" in system:
             system["terms"] = 5
+    (folder / "runs").mkdir()
+    for task in TASKS:
+        lines = []
+        for stem in ("val", "test"):
+            for line in (folder / "scidocs" / task / f"{stem}.qrel").read_text().splitlines():
+                query, _, document, grade = line.split()
+                lines.append(f"{query} Q0 {document} 1 {grade} x\n")
+        (folder / "runs" / f"{task}.trec").write_text("".join(lines))
     path = folder / "mine.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False))
     return path
@@ -115,14 +123,15 @@ def test_the_thesis_config_runs_on_a_small_scidocs_is_killed_and_continues(tmp_p
     recording.kill()
     recording.wait()
     before = pd.read_csv(scores)
-    assert "cross_scibert.42" not in before
+    assert "cross_mtft.42" not in before
     finished = subprocess.run(command, check=True, capture_output=True, text=True, **run)
     assert "tilde_bert.42: recorded" not in finished.stdout  # it was there
     after = pd.read_csv(scores)
     for column in before:
         pd.testing.assert_series_equal(before[column], after[column])
     table = read_scores(study, derived.judgements)
-    assert len(table.columns) == 3 + 4 + 10  # pairs, word pieces, rankers
+    assert len(table.columns) == 3 + 4 + 11  # pairs, word pieces, rankers
+    assert (after["cross_mtft.42"].isin([0, 1])).all()  # its run is the judgements
     recorded = json.loads((study.outputs / "record.json").read_text())
     assert recorded["measured"]["tildev2_scibert_200.42"]["terms added"] > 0
     assert set(pd.read_csv(study.outputs / "example.csv")["system"]) == {

@@ -29,6 +29,7 @@ from rankers import BATCH, KINDS, LONGEST, CrossEncoder, Ids, Ranker, Tilde, Til
 from safetensors.torch import load_model, save_model
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from equipoise.loaders.trec import read_run
 from equipoise_compendium import project
 from equipoise_studies.query_by_example import systems
 from equipoise_studies.query_by_example.data import (
@@ -202,6 +203,8 @@ class Run:
     ) -> tuple[pd.DataFrame, dict[str, Any], list[tuple[str, float]]]:
         """Score pairs by a system: ``task, query, document, score``, measures, and our example."""
         system, texts = self.study.systems[name], self.texts()
+        if system.kind == "run file":
+            return run_scores(system, name, pairs), {"steps": {}, "loss": {}}, []
         if system.kind == "dense":
             score = cosines(self.models / system.model, system, texts, pairs)
             return pairs.assign(score=score), {"steps": {}, "loss": {}}, []
@@ -323,6 +326,16 @@ def hard_negatives(titles: pd.Series, abstracts: pd.Series, rng: np.random.Gener
 
 
 # --- rankers without training ---------------------------------------------------------------------
+
+
+def run_scores(system: System, name: str, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Read scores from TREC run files, one per task."""
+    tables = []
+    for task, task_pairs in pairs.groupby("task"):
+        run = read_run(Path(str(system.runs).replace("{task}", str(task))), name, order=None)
+        run = run.rename(columns={"topic": "query"}).assign(task=task)
+        tables.append(task_pairs.merge(run[[*PAIR, "score"]], how="left"))
+    return pd.concat(tables)
 
 
 @torch.inference_mode()

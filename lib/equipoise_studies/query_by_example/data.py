@@ -19,7 +19,7 @@ PAIR = ["task", "query", "document"]
 BM25_ROW, TILDE_ROW, TILDEV2_ROW = "BM25 STM2", "TILDE SciBERT", "TILDEv2 SciBERT"
 """Rows of Table 2.1 that are mixed."""
 
-LEARNED = ("tilde", "splade", "tildev2", "cross-encoder", "dense")
+LEARNED = ("tilde", "splade", "tildev2", "cross-encoder", "dense", "run file")
 """Kinds of rankers whose scores are recorded; the others need no model."""
 
 TASK_NAMES = {
@@ -113,10 +113,13 @@ class System(Settings):
     without one. ``length``: tokens of a document. ``input``: *authors* has token 1 before a
     document and 2 before a query in place of [CLS] (TILDE), and no stop words or symbols in
     queries. ``expanded_by``: the TILDE of which so many most likely ``terms`` are appended.
-    ``seeds``: only the first ones of the study, or 0 for all.
+    ``runs``: TREC run files, with {task} in the name. ``seeds``: only the first ones of the study,
+    or 0 for all.
     """
 
-    kind: Literal["tilde", "splade", "tildev2", "cross-encoder", "dense", "specter", "random"]
+    kind: Literal[
+        "tilde", "splade", "tildev2", "cross-encoder", "dense", "run file", "specter", "random"
+    ]
     row: str = ""
     label: str = ""
     model: str = ""
@@ -128,6 +131,7 @@ class System(Settings):
     input: Literal["plain", "authors"] = "plain"
     expanded_by: str = ""
     terms: NonNegativeInt = 0
+    runs: ConfigPath | None = None
     seeds: NonNegativeInt = 0
 
     @property
