@@ -172,7 +172,7 @@ def interpolation_sweep(
     encoders = list(dict.fromkeys(name.partition(" ")[2] for name in rankers.values()))
     designs = list(dict.fromkeys(name.partition(" ")[0] for name in rankers.values()))
     panels = list(product(designs, means["measure"].unique()))
-    size = (7.5, 1.4 + 1.7 * len(panels))
+    size = (7, 1.4 + 1.7 * len(panels))
     grid: dict[str, Any] = {"sharex": True, "sharey": "row", "squeeze": False}
     figure, axes = plt.subplots(len(panels), len(sizes), figsize=size, **grid)
     for row, (design, measure) in zip(axes, panels, strict=True):
