@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -78,9 +77,10 @@ def test_rows_of_a_question_are_drawn_together() -> None:
         (once.estimate, once.low, once.high, 40)
     )
 
-    sides = pd.concat([rows(values).assign(first=True), rows([5.0] * 40).assign(first=False)])
-    once = claims.difference_of_means(sides, "gap", "first")
-    again = claims.difference_of_means(pd.concat([sides] * 2), "gap", "first")
+    relevant, others = rows(values).assign(relevant=True), rows([5.0] * 40).assign(relevant=False)
+    sides = pd.concat([relevant, others]).eval("probability = gap / 100")
+    once = claims.confidence_gap(sides, 0.0)
+    again = claims.confidence_gap(pd.concat([sides] * 2), 0.0)
     assert (once.estimate, once.low, once.high) == pytest.approx(
         (again.estimate, again.low, again.high)
     )
@@ -188,7 +188,7 @@ def test_published_answers_are_scored_as_the_text_states() -> None:
 def test_published_values_are_of_the_same_setting() -> None:
     ours = pd.DataFrame({"benchmark": ["own", "own"], "mode": ["Vanilla", "Informed"], "R": 1.0})
     table = published.tables("5.1").query("relevant == 'LLM'")
-    shown = published.next_to(ours, table, ["benchmark", "mode"], ["Recall"], {"own": "NQ"})
+    shown = published.next_to(ours, table, ["Recall"], {"own": "NQ"})
     first, second = shown["published Recall"]
     assert first == "Mistral 76.6; Llama3 69.2; GPT-4 68.8"
     assert second == "Mistral 68.2; Llama3 69.6; GPT-4 64.6"
@@ -205,33 +205,6 @@ def test_no_error_exceeds_the_bound_of_its_means(seed: int) -> None:
     total = a.mean() + b.mean()
     bound = np.sqrt((min(total, 2 - total) - (a - b).mean() ** 2) / (n - 1))
     assert stats.sem(a - b) <= bound + 1e-12
-
-
-def test_reach_is_what_the_bootstrap_and_the_exact_test_find() -> None:
-    table = published.reach([15, 40], 0.05, 0.95).set_index("questions")
-    for n, row in table.iterrows():
-        size = int(str(n))
-        least: dict[str, int] = {}
-        for changed in range(1, size + 1):
-            values = np.r_[np.ones(changed), np.zeros(size - changed)]
-            drawn = np.random.default_rng(1).choice(values, (40_000, size)).mean(axis=1)
-            if np.quantile(drawn, 0.025) > 0:
-                least.setdefault("least CAB (bootstrap)", changed)
-            if stats.binomtest(0, changed).pvalue < 0.05:
-                least.setdefault("least CAB (permutation)", changed)
-        expected = {name: 100 * count / size for name, count in least.items()}
-        assert row[[*least]].to_dict() == pytest.approx(expected)
-
-
-def test_power_is_the_share_of_runs_that_find_the_effect() -> None:
-    changed, gap, n = 0.3, 0.2, 24
-    exact = 0.0
-    for up, down in product(range(n + 1), repeat=2):
-        if 0 < up + down <= n and stats.binomtest(up, up + down).pvalue < 0.05:
-            p = [(changed + gap) / 2, (changed - gap) / 2, 1 - changed]
-            exact += stats.multinomial.pmf([up, down, n - up - down], n, p)
-    found = published.power(n, np.array([changed]), np.array([gap]), 0.05)
-    assert found[0] == pytest.approx(exact, abs=1e-9)
 
 
 def test_a_mark_bounds_the_error() -> None:
@@ -879,44 +852,6 @@ def test_recall_of_large_models_above_random_citations() -> None:
     assert control == pytest.approx(mean_over_models(above))
 
 
-def test_judgements_of_experts() -> None:
-    """Of the claims that cite; those marked N/A were not judged."""
-    path = project.data("facts", "attribution", "support.csv")
-    claims = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    assert all(claim["support"] == "Missing" for claim in claims if claim["cited"] == "0")
-    assert sum(claim["support"] == "N/A" for claim in claims) == 62
-    citing = [claim for claim in claims if claim["cited"] != "0" and claim["support"] != "N/A"]
-    by_question = defaultdict(list)
-    for claim in citing:
-        by_question[claim["question"]].append(claim["support"] == "Complete")
-
-    def share(questions: list[str]) -> float:
-        return float(100 * np.mean([full for name in questions for full in by_question[name]]))
-
-    rng = np.random.default_rng(7)
-    names = sorted(by_question)
-    samples = sorted(share(rng.choice(names, len(names)).tolist()) for _ in range(1000))
-    check("support-full", "ExpertQA", (share(names), samples[24], samples[974]), 0.5)
-    assert COMMITTED["thesis/support-full"]["ExpertQA"][""].n == len(names)
-
-    full = [claim for claim in citing if claim["support"] == "Complete"]
-    others = [claim for claim in citing if claim["support"] != "Complete"]
-    right = []
-    for side in (full, others):
-        right.append(np.mean([claim["truth"] == "Definitely correct" for claim in side]))
-    difference = 100 * (right[0] - right[1])
-    assert numbers_of("support-right", "ExpertQA")[0] == pytest.approx(difference)
-
-    supported = []
-    for word in (" on ", ", then "):  # reads sources first, or searches afterwards
-        side = [claim for claim in citing if word in claim["system"]]
-        if word == " on ":
-            side += [claim for claim in citing if claim["system"] == "Bing Chat"]
-        supported.append(np.mean([claim["support"] == "Complete" for claim in side]))
-    difference = 100 * (supported[0] - supported[1])
-    assert numbers_of("support-read-first", "ExpertQA")[0] == pytest.approx(difference)
-
-
 # --- people ---------------------------------------------------------------------------------------
 
 PEOPLE = "TREC RAG 2024, GPT-4o and people"
@@ -980,8 +915,6 @@ def test_mistakes_of_gpt_4o_and_its_control() -> None:
     assert numbers_of("mistakes", PEOPLE)[0] == pytest.approx(100 - precision)
     control = np.mean([it["GPT-4o"] for it in by_question["control"].values()])
     assert numbers_of("large-cite-relevant", PEOPLE)[0] == pytest.approx(control)
-    unsupported = 100 - numbers_of("support-full", "ExpertQA")[0]
-    assert numbers_of("mistakes", "ExpertQA")[0] == pytest.approx(unsupported)
 
 
 # --- answers --------------------------------------------------------------------------------------

@@ -75,12 +75,15 @@ def test_bars_by_source() -> None:
 
 def test_biases_by_group() -> None:
     rows = [
-        ("Human / LLM", "Qwen 1.5B, NQ, n = 15", -1.0, -3.0, 1.0, 5.0, 6.0, 7.0),
-        ("Birch / Maple", "Qwen 1.5B (large), NQ, n = 300", 0.0, -1.0, 1.0, np.nan, np.nan, np.nan),
+        ("Human / LLM", "NQ-UTD, Qwen 1.5B, n = 15", 15, -1.0, -3.0, 1.0, 5.0, 6.0, 7.0),
+        ("Birch / Maple", "NQ, Qwen 1.5B, n = 300", 300, 0.0, -1.0, 1.0, np.nan, np.nan, np.nan),
     ]
-    columns = ["group", "name", "value", "low", "high"]
+    columns = ["group", "name", "questions", "value", "low", "high"]
     columns += ["published low", "published mean", "published high"]
-    assert overlapping(attribution.biases(pd.DataFrame(rows, columns=columns))) == []
+    figure = attribution.biases(pd.DataFrame(rows, columns=columns), 30)
+    assert overlapping(figure) == []
+    many, few = (line for line in figure.axes[0].get_lines() if line.get_marker() == "o")
+    assert many.get_markersize() > few.get_markersize()
 
 
 def test_modes_of_labels() -> None:
@@ -97,12 +100,11 @@ def test_marks_and_labels_where_large_models_are_compared() -> None:
     for over, numbers in {"passages": [10, 20, 30], "place": [1, 5, 10, 15, 20, 25, 30]}.items():
         index = pd.MultiIndex.from_product(
             [models, numbers, ["Precision", "Recall", "Correctness"]],
-            names=["model", over, "score"],
+            names=["model", "at", "score"],
         )
-        table = index.to_frame(index=False)
+        table = index.to_frame(index=False).assign(over=over)
         tables.append(table.assign(questions=100, value=50.0, low=40.0, high=60.0))
-    by_passages, by_place = tables
-    figure = attribution.large_models(by_passages, by_place, 30)
+    figure = attribution.large_models(pd.concat(tables), 30)
     assert overlapping(figure) == []
     for ax in figure.axes:
         lines = [line for line in ax.get_lines() if line.get_label() in models]

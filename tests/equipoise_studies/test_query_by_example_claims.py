@@ -135,7 +135,7 @@ def test_a_missing_mark_bounds_nothing() -> None:
     twice = claims.from_marks(2 * cells, marks, [("h", "f")])
     assert None not in (bound.low, twice.low)
     assert twice.low == pytest.approx(2 * np.float64(bound.low))
-    with pytest.raises(ValueError, match="row h, Co-read MAP: no mark for row j"):
+    with pytest.raises(ValueError, match="h − j, Co-read MAP: no mark"):
         claims.from_marks(cells, marks, [("h", "j")])
 
 
@@ -148,14 +148,11 @@ def test_bounds_of_the_mean_weight_are_true_of_every_list_of_weights(steps: list
 def test_a_changed_cell_breaks_the_relations_it_is_in() -> None:
     before = claims.published_checks(PUBLISHED).set_index("check")
     repeated = "rows of Table 2.1 repeated in Table 2.3"
-    oracle = "oracle (2.4) at least the tuned weight (2.3)"
-    assert (before["cells"] == before["hold"]).sum() == 7
+    assert (before["cells"] == before["hold"]).all()
     changed = PUBLISHED[3].copy()
     changed.loc[1, "Cite MAP"] = "99.0%"  # TILDE alone
-    changed.loc[3, "Cite MAP"] = "99.9%"  # its mixture with BM25
     after = claims.published_checks(PUBLISHED | {3: changed}).set_index("check")
-    for check in (repeated, oracle):
-        assert after.loc[check, "hold"] == before.loc[check, "hold"] - 1
+    assert after.loc[repeated, "hold"] == before.loc[repeated, "hold"] - 1
     weights = PUBLISHED[4].copy()
     weights.loc[weights["statistic"] == "alpha average", "Cite MAP"] = "0.99"
     after = claims.published_checks(PUBLISHED | {4: weights}).set_index("check")

@@ -138,24 +138,6 @@ def test_z_scale_rejects_nan() -> None:
         systems.z_scale([1.0, math.nan], [0, 0])
 
 
-def test_query_statistics_by_a_plain_loop() -> None:
-    rng = np.random.default_rng(4)
-    pairs = [("t", f"q{query}", f"d{document}") for query in range(5) for document in range(20)]
-    scores = pd.DataFrame(pairs, columns=PAIR)
-    scores["bm25"], scores["tilde"] = rng.normal(size=(2, len(pairs)))
-    scores = scores.sample(frac=1, random_state=1)
-    lengths = pd.Series({f"q{query}": 100 + query for query in range(5)})
-    found = systems.query_statistics(scores, "bm25", "tilde", lengths)
-    for query, rows in scores.groupby("query"):
-        first, second = zscore(rows["bm25"]), zscore(rows["tilde"])
-        row = found.loc[("t", query)]
-        assert row["length"] == pytest.approx(np.log(lengths[query]))
-        assert row["top_bm25"] == pytest.approx(first.max())
-        assert row["drop_contextualised"] == pytest.approx(second.max() - np.sort(second)[-10])
-        assert row["skew_bm25"] == pytest.approx((first**3).mean())
-        assert row["agreement"] == pytest.approx(np.corrcoef(rows["bm25"], rows["tilde"])[0, 1])
-
-
 @pytest.fixture(scope="module")
 def pairs() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Scores, grades and splits of ten candidates for each of ten facets of seven papers."""
@@ -326,38 +308,39 @@ def test_figures_draw_what_they_are_given() -> None:
         plt.close(drawn)
 
 
-def test_the_sweep_is_drawn_task_by_task_and_measure_by_measure() -> None:
+def test_the_sweep_is_drawn_by_design_measure_and_task() -> None:
+    rankers = {"f": "TILDE large", "g": "TILDEv2 large", "h": "TILDE tiny", "i": "TILDEv2 tiny"}
     rows: list[tuple[Any, ...]] = []
-    for fusion in "fg":
+    for number, fusion in enumerate(rankers):
         for task in "st":
             for place, measure in enumerate(("AP", "nDCG")):
                 for alpha in (0.0, 0.5, 1.0):
-                    value = alpha / 2 + place + 10 * (task == "t") + 100 * (fusion == "g")
+                    value = alpha / 2 + place + 10 * (task == "t") + 100 * number
                     rows.append((fusion, measure, task, alpha, value))
     columns = ["fusion", "measure", "task", "alpha", "difference"]
     means = pd.DataFrame(rows, columns=columns)
     best = means.groupby(["fusion", "measure", "task"])["difference"].max().reset_index()
     means = means.assign(low=means["difference"], high=means["difference"])
-    figure = figures.interpolation_sweep(
-        means, best, {"f": "F", "g": "G"}, {"s": 8, "t": 1234}, "A finding"
-    )
-    grid = np.array(figure.axes, dtype=object).reshape(2, 2)
-    for column, measure in enumerate(("AP", "nDCG")):
-        for row, title in enumerate(("s, n = 8 queries", "t, n = 1,234 queries")):
-            assert grid[row, column].get_title("left") == title
-            assert measure in grid[row, column].get_ylabel()
+    sizes = {"s": 8, "t": 1234}
+    figure = figures.interpolation_sweep(means, best, rankers, sizes, "A finding")
+    grid = np.array(figure.axes, dtype=object).reshape(4, 2)
+    assert [ax.get_title("left") for ax in grid[0]] == ["s, n = 8", "t, n = 1,234"]
+    for row in range(4):
+        design, measure = ("TILDE", "TILDEv2")[row // 2], ("AP", "nDCG")[row % 2]
+        assert grid[row, 0].get_ylabel() == f"{design}: difference\nin {measure} from BM25"
+        for column in range(2):
             signs = set()
-            for place in range(2):
-                bm25, *lines = grid[row, column].lines
-                curve, level = lines[2 * place : 2 * place + 2]
-                assert set(bm25.get_ydata()) == {0}
-                first = column + 10 * row + 100 * place
-                assert curve.get_ydata().tolist() == [first, first + 0.25, first + 0.5], title
+            bm25, *lines = grid[row, column].lines
+            assert set(bm25.get_ydata()) == {0}
+            for encoder in range(2):
+                curve, level = lines[2 * encoder : 2 * encoder + 2]
+                first = row % 2 + 10 * column + 100 * (2 * encoder + row // 2)
+                assert curve.get_ydata().tolist() == [first, first + 0.25, first + 0.5]
                 assert set(level.get_ydata()) == {first + 0.5}
                 signs |= {curve.get_marker(), level.get_linestyle()}
             assert len(signs) == 4  # colour is not the only sign
     *lines, band = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert [label[0] for label in lines] == ["F", "F", "G", "G"]
+    assert [label.partition(",")[0] for label in lines] == ["large", "large", "tiny", "tiny"]
     assert band == "95% CI"
     plt.close(figure)
 

@@ -3,15 +3,13 @@
 python data/facts/attribution/make.py [--output FOLDER]
 
 The files are read from the mirror (``EQUIPOISE_MIRROR``) or downloaded. Derived data are ids,
-lengths, cited numbers and labels; the texts of questions, passages, answers and claims stay
-upstream.
+cited numbers and labels; the texts of questions, passages and answers stay upstream.
 """
 
 import csv
 import gzip
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +27,6 @@ LARGE_MODELS = {
     "GPT-4.1": "gpt-4.1",
     "Claude Sonnet 4.6": "claude-sonnet-4-6",
 }
-# Systems of expertqa: the last two searched for the sources after the answer.
-SYSTEMS = {
-    "bing_chat": "Bing Chat",
-    "gpt4": "GPT-4 alone",
-    "rr_gs_gpt4": "GPT-4 on web search",
-    "rr_sphere_gpt4": "GPT-4 on Sphere",
-    "post_hoc_gs_gpt4": "GPT-4, then web search",
-    "post_hoc_sphere_gpt4": "GPT-4, then Sphere",
-}
 ALONE = re.compile(r"\[([0-9]+)\]")
 _NAME = r"(?:(?:doc(?:ument)?|source|passage|result|text)s?[\s._:-]*|#)"
 _NUMBERS = rf"{_NAME}[0-9]{{1,3}}(?:(?:\s*[,;&]|\s*\band\b)+\s*{_NAME}?[0-9]{{1,3}})*"
@@ -49,23 +38,6 @@ def natural_questions() -> list[dict[str, Any]]:
     path = registry.fetch("nqoracle", "qa_data/nq-open-oracle.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
-
-
-def passages() -> pd.DataFrame:
-    """Count the words of each passage in the text by a person; NQ: with its title."""
-    # Several questions may share a passage, which has the id of the first of them.
-    first: dict[str, str] = {}
-    for number, question in enumerate(natural_questions(), start=1):
-        (passage,) = question["ctxs"]
-        first.setdefault(f"{passage['title']}. {passage['text']}", f"nq-{number:04}")
-    rows = [("NQ", document, len(text.split())) for text, document in first.items()]
-
-    archive = registry.fetch("cocktail", "dataset/nq-utd.zip")
-    with zipfile.ZipFile(archive) as files, files.open("corpus/human.jsonl") as lines:
-        for line in lines:
-            document = json.loads(line)
-            rows.append(("NQ-UTD", document["_id"], len(document["text"].split())))
-    return pd.DataFrame(rows, columns=["benchmark", "document", "words"])
 
 
 def cited_numbers(answer: str, n_passages: int) -> dict[str, Any]:
@@ -110,27 +82,6 @@ def large_models() -> pd.DataFrame:
                         "correct": exact_match(answer, gold),
                     }
                     rows.append(row | cited_numbers(answer, n_passages))
-    return pd.DataFrame(rows)
-
-
-def support() -> pd.DataFrame:
-    """List the citations of each claim, and the expert's judgement of support and truth."""
-    rows = []
-    path = registry.fetch("expertqa", "data/lfqa/rand_test.jsonl")
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        for system, answer in json.loads(line)["answers"].items():
-            for place, claim in enumerate(answer["claims"], start=1):
-                rows.append(
-                    {
-                        "question": f"expertqa-{number:03}",
-                        "system": SYSTEMS[system],
-                        "claim": place,
-                        "cited": len(citations(claim["claim_string"]).cited),
-                        "sources": len(claim["evidence"] or []),
-                        "support": claim["support"] or "",
-                        "truth": claim["correctness"] or "",
-                    }
-                )
     return pd.DataFrame(rows)
 
 
@@ -179,9 +130,7 @@ def main(output: Path) -> None:
     """Make the tables of `README.md`, and sources.csv."""
     output.mkdir(parents=True, exist_ok=True)
     makers = {
-        "passages.csv": passages,
         "large_models.parquet": large_models,
-        "support.csv": support,
         "people.csv": people,
         "grades.csv": grades,
     }

@@ -205,20 +205,6 @@ def _mean_of_settings(sums: Floats, counts: Floats) -> float:
     return float(np.nanmean(means))  # a sample may contain no question of a setting
 
 
-def difference_of_means(
-    table: pd.DataFrame, column: str, first: str, *, published_mean: float | None = None
-) -> Evidence:
-    """Return the mean of the rows whose column ``first`` is true minus the mean of the others."""
-    sides = table.assign(side=np.where(table[first], 0, 1))
-    sums, counts = _by_question(sides, column, "side")
-
-    def gap(drawn: Integers) -> float:
-        means = ratio(sums[drawn].sum(axis=0), counts[drawn].sum(axis=0), np.nan)
-        return float(means[0] - means[1])  # NaN where a sample has no row of one side
-
-    return bootstrapped(gap, len(sums), published_mean, seed=SEED)
-
-
 def confidence_gap(citations: pd.DataFrame, published_mean: float) -> Evidence:
     """Return the mean probability of relevant citations minus that of others, in points.
 
@@ -227,8 +213,15 @@ def confidence_gap(citations: pd.DataFrame, published_mean: float) -> Evidence:
     questions = citations.groupby("relevant")["question"].nunique().reindex([True, False])
     if questions.fillna(0).min() < FEWEST_PER_SIDE:
         return Evidence(reason=f"fewer than {FEWEST_PER_SIDE} questions have citations of one kind")
-    points = citations.assign(points=100 * citations["probability"])
-    return difference_of_means(points, "points", "relevant", published_mean=published_mean)
+    points = 100 * citations["probability"]
+    sides = citations.assign(points=points, side=np.where(citations["relevant"], 0, 1))
+    sums, counts = _by_question(sides, "points", "side")
+
+    def gap(drawn: Integers) -> float:
+        means = ratio(sums[drawn].sum(axis=0), counts[drawn].sum(axis=0), np.nan)
+        return float(means[0] - means[1])  # NaN where a sample has no row of one side
+
+    return bootstrapped(gap, len(sums), published_mean, seed=SEED)
 
 
 def above_chance(scored: pd.DataFrame, settings: Sequence[str] = ()) -> Evidence:
@@ -345,32 +338,37 @@ def published_cab(differences: pd.DataFrame, experiment: str, study: Study) -> f
     return float(cells.mean()) if cells.size else None
 
 
+LABELS = {
+    "modes": "Human / LLM, true authors",
+    "mixed": "Human / LLM, mixed mode",
+    "names": "name / AI, mixed mode",
+    "placebo": "Birch / Maple, mixed mode (placebo)",
+}
+"""Experiments of the overview, and the labels that they compare."""
+
+
 def overview(differences: pd.DataFrame, study: Study, voting: Collection[str]) -> pd.DataFrame:
-    """Return CAB by experiment, model and benchmark, with mean and range of the published CAB.
+    """Return CAB by experiment and collection, and mean and range of the published CAB.
+
+    In each experiment the collection with most questions comes first.
 
     ``differences``: the table of `changes`. ``voting``: collections whose control is supported.
     """
-    kinds = {
-        "modes": "Human / LLM, true authors",
-        "mixed": "Human / LLM, mixed mode",
-        "names": "name / AI, mixed mode",
-        "placebo": "Birch / Maple, mixed mode (placebo)",
-    }
-    for name in sorted(set(differences["experiment"]) - set(EXPERIMENTS)):
-        kinds[name] = f"{name}, mixed mode"  # other sets of labels
+    own = sorted(set(differences["experiment"]) - set(EXPERIMENTS))
     rows = []
-    for experiment, kind in kinds.items():
+    for experiment, labels in (LABELS | {name: f"{name}, mixed mode" for name in own}).items():
         cells = np.array([np.nan])
         if experiment in PUBLISHED_IN:
             cells = numbers(tables(PUBLISHED_IN[experiment]), DIFFERENCES)[DIFFERENCES].to_numpy()
         experiment_rows = differences[differences["experiment"] == experiment]
-        for (model, benchmark), part in experiment_rows.groupby(["model", "benchmark"], sort=False):
+        of_labels = []
+        for collection, part in experiment_rows.groupby("collection", sort=False):
             cab = over_settings(part, "CAB", experiment)
-            at_chance = "" if part["collection"].iloc[0] in voting else " (chance level)"
-            rows.append(
+            at_chance = "" if collection in voting else " (chance level)"
+            of_labels.append(
                 {
-                    "group": kind,
-                    "name": f"{model}, {benchmark}, n = {cab.n}{at_chance}",
+                    "group": labels,
+                    "name": f"{collection}, n = {cab.n}{at_chance}",
                     "questions": cab.n,
                     "changed": part.loc[part["CAB"] != 0, "question"].nunique(),
                     "value": cab.estimate,
@@ -381,6 +379,7 @@ def overview(differences: pd.DataFrame, study: Study, voting: Collection[str]) -
                     "published high": cells.max(),
                 }
             )
+        rows += sorted(of_labels, key=lambda row: -row["questions"])
     return pd.DataFrame(rows)
 
 
@@ -416,14 +415,13 @@ def with_placebo(differences: pd.DataFrame, quantity: str) -> pd.DataFrame:
 # --- large models ---------------------------------------------------------------------------------
 
 
-def change_with_passages(large: pd.DataFrame, score: str) -> Evidence:
-    """Return a score with 30 passages minus the score with 10, mean of the models.
+def change_over(table: pd.DataFrame, score: str, over: str, few: int, many: int) -> Evidence:
+    """Return a score where a column is ``many`` minus where it is ``few``, mean of the models.
 
     Each question has its mean in a model first; only questions with both are compared.
     """
-    keys = ["model", "question"]
-    wide = large.pivot_table(score, keys, "passages").dropna(subset=[10, 30])
-    change = (wide[30] - wide[10]).rename("change").reset_index()
+    wide = table.pivot_table(score, ["model", "question"], over).dropna(subset=[few, many])
+    change = (wide[many] - wide[few]).rename("change").reset_index()
     return pooled_mean(change, "change", settings=["model"])
 
 
@@ -438,7 +436,7 @@ def scores_by(
     resamples: int,
     names: Mapping[str, str] = SCORES_OF_LARGE,
 ) -> pd.DataFrame:
-    """Return mean scores of large models by a column, with CIs over questions.
+    """Return mean scores of models by a column: ``over, at, model, score, value`` with CIs.
 
     Each question has its mean first. Fewer than `FEWEST` questions have no interval. ``names``: of
     the scores, by column.
@@ -447,11 +445,11 @@ def scores_by(
     means_of_questions = []
     for score, name in names.items():
         by_question = table.groupby(["model", over, "question"], sort=False)[score].mean()
-        for group, means in by_question.groupby(["model", over], sort=False):
-            rows.append([*group, name, len(means), means.mean()])
+        for (model, at), means in by_question.groupby(["model", over], sort=False):
+            rows.append([over, at, model, name, len(means), means.mean()])
             enough = len(means) >= FEWEST
             means_of_questions.append(means.to_numpy() if enough else np.empty(0))
-    scores = pd.DataFrame(rows, columns=["model", over, "score", "questions", "value"])
+    scores = pd.DataFrame(rows, columns=["over", "at", "model", "score", "questions", "value"])
     intervals = intervals_of_means(means_of_questions, SEED, level=level, resamples=resamples)
     scores[["low", "high"]] = intervals
     return scores

@@ -377,17 +377,16 @@ def most_varied(
     return answers[(answers["benchmark"] == benchmark) & (answers["question"] == question)]
 
 
-def example_parts(rows: pd.DataFrame, words: dict[str, int]) -> pd.DataFrame:
-    """Return a question with gold answer, ids and lengths of passages, and answers by mode.
+def example_parts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a question with gold answer, ids of passages, and answers by mode.
 
-    ``words``: of the passages. The texts of question and passages belong to others.
+    The texts of question and passages belong to others.
     """
     answer = rows.iloc[0]
     parts = [("Question", answer["question"]), ("Gold answer", "; ".join(answer["gold"]))]
     for number, passage in enumerate(answer["shown"], start=1):
         name = f"[{number}], relevant" if number in answer["relevant"] else f"[{number}]"
-        length = f", {words[passage]} words" if passage in words else ""
-        parts.append((name, f"passage {passage}{length}"))
+        parts.append((name, f"passage {passage}"))
     by_people = rows[rows["relevant_author"] == "Human"].drop_duplicates(["model", "mode"])
     for row in by_people.itertuples():
         parts.append((f"{row.model}, {row.mode}", str(row.answer)))
@@ -405,13 +404,6 @@ def example_answers(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 # --- derived data ---------------------------------------------------------------------------------
-
-
-def passage_words(study: Study, benchmark: str) -> dict[str, int]:
-    """Return the number of words of each passage of a benchmark by id."""
-    passages = pd.read_csv(study.derived / "passages.csv")
-    passages = passages[passages["benchmark"] == benchmark]
-    return dict(zip(passages["document"], passages["words"], strict=True))
 
 
 READINGS = {
@@ -453,29 +445,3 @@ def answers_of_people(study: Study) -> pd.DataFrame:
     pairs = zip(shown["rank"], shown["cited"], strict=True)
     shown["cited"] = [str(rank) in cited.split() for rank, cited in pairs]
     return shown.merge(grades, how="left", on=["question", "rank"])
-
-
-READS_FIRST = {
-    "Bing Chat": True,
-    "GPT-4 on web search": True,
-    "GPT-4 on Sphere": True,
-    "GPT-4, then web search": False,
-    "GPT-4, then Sphere": False,
-}
-"""Whether a system reads sources before it answers, or searches for them afterwards."""
-
-
-def judged_claims(study: Study) -> pd.DataFrame:
-    """Read claims whose support experts judged, with ``full`` and ``right`` in points.
-
-    Claims that they marked N/A are left out. ``reads_first``: whether the system reads sources
-    before it answers, missing where that is unknown.
-    """
-    path = study.derived / "support.csv"
-    claims = pd.read_csv(path, keep_default_na=False)
-    claims = claims[claims["support"] != "N/A"].reset_index(drop=True)
-    return claims.assign(
-        reads_first=claims["system"].map(READS_FIRST),
-        full=100.0 * (claims["support"] == "Complete"),
-        right=100.0 * (claims["truth"] == "Definitely correct"),
-    )

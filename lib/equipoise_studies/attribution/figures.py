@@ -14,6 +14,9 @@ from matplotlib.patches import FancyBboxPatch
 
 from equipoise_compendium.plots import COLOURS, GREY, look, note
 
+WIDTH, WIDE = 7.0, 9.0
+"""The two widths of figures, in inches."""
+
 _RELEVANT, _NONRELEVANT = "#dbe9f6", "#f1f1f1"
 _LABELLED, _PLAIN = "#f5c45e", "white"
 
@@ -28,7 +31,7 @@ def modes(documents: pd.DataFrame, title: str) -> Figure:
     """
     centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
     names = documents["mode"].drop_duplicates().tolist()
-    figure, ax = plt.subplots(figsize=(7, 1.34 * len(names)))
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.34 * len(names)))
     for line, mode in enumerate(names):
         for place, row in enumerate(documents[documents["mode"] == mode].itertuples()):
             box = FancyBboxPatch(
@@ -58,15 +61,15 @@ def modes(documents: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-def biases(table: pd.DataFrame) -> Figure:
+def biases(table: pd.DataFrame, few: int) -> Figure:
     """Draw CAB with its intervals by group, from top to bottom, and a line at zero.
 
-    ``table`` (columns name, value, low, high, group, published low, published mean, published
-    high): the name of a group, a pair of labels, is above its rows. The published range is under
-    each row.
+    ``table`` (columns name, questions, value, low, high, group, published low, published mean,
+    published high): the name of a group, a pair of labels, is above its rows. The published range
+    is under each row. ``few``: below so many questions a mark is hollow and its line thin.
     """
     n_groups = table["group"].nunique()
-    figure, ax = plt.subplots(figsize=(7, 1.2 + 0.3 * (len(table) + 1.4 * n_groups)))
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.2 + 0.3 * (len(table) + 1.4 * n_groups)))
     places: list[float] = []
     place = 0.0
     for group, rows in table.groupby("group", sort=False):
@@ -77,19 +80,23 @@ def biases(table: pd.DataFrame) -> Figure:
         place -= len(rows) + 1.4
 
     by_group = table.groupby("group", sort=False).ngroup().sort_values(kind="stable").index
-    table = table.loc[by_group]
-    at = np.array(places)
+    table = table.loc[by_group].assign(at=places)
     columns = ["published low", "published mean", "published high"]
     low, mean, high = table[columns].to_numpy(dtype=np.float64).T
     ax.axvline(0, color="#444444", lw=1)
-    ax.barh(at, high - low, 0.8, low, color="#dddddd", label="range in the thesis")
-    ax.scatter(mean, at, marker="|", s=120, color="#444444", label="mean in the thesis")
-    lengths = np.abs(table[["low", "high"]].to_numpy().T - table["value"].to_numpy())
-    style = look(0) | {"linestyle": "none", "label": "this replication, 95% CI"}
-    ax.errorbar(table["value"], at, xerr=lengths, capsize=3, **style)
-    figure.legend(loc="outside lower center", ncols=3, fontsize=9)
+    ax.barh(table["at"], high - low, 0.8, low, color="#dddddd", label="range in the thesis")
+    ax.scatter(mean, table["at"], marker="|", s=120, color="#444444", label="mean in the thesis")
+    is_few = table["questions"] < few
+    many_style = {"ms": 8, "elinewidth": 2.6, "label": f"at least {few} questions, 95% CI"}
+    few_style = {"ms": 5, "elinewidth": 0.9, "mfc": "white", "label": "fewer questions, 95% CI"}
+    for rows, weight in ((table[~is_few], many_style), (table[is_few], few_style)):
+        lengths = np.abs(rows[["low", "high"]].to_numpy().T - rows["value"].to_numpy())
+        style: dict[str, Any] = look(0) | weight | {"linestyle": "none"}
+        ax.errorbar(rows["value"], rows["at"], xerr=lengths, **style)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9)
     # "n = 15" is one word, where a name breaks.
-    ax.set_yticks(at, table["name"].str.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
+    names = table["name"].str.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    ax.set_yticks(table["at"], names)
     ax.set_ylim(place + 0.6, 0.7)
     ax.set_xlabel("CAB (points)", labelpad=18)
     below_zero: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top", "fontsize": 9}
@@ -100,28 +107,28 @@ def biases(table: pd.DataFrame) -> Figure:
 
 
 def values_over(ax: Axes, table: pd.DataFrame, x: str, label: str) -> Axes:
-    """Draw values with their intervals over a number, side by side where the number is the same.
+    """Draw values with their intervals, one column per number, groups side by side within it.
 
     ``x``: column of the x axis. ``label``: of the y axis.
 
     thesis, Figure 5.9.
     """
+    numbers = sorted(table[x].unique())
     groups = table["group"].unique()
-    # The groups share four fifths of the least distance between two numbers.
-    distances = np.diff(np.sort(table[x].unique()))
-    least_distance = float(distances.min()) if distances.size else 1.0
-    step = 0.8 * least_distance / max(len(groups), 2)
+    for column in range(0, len(numbers), 2):  # every other column is shaded
+        ax.axvspan(column - 0.5, column + 0.5, color="#f2f2f2", lw=0, zorder=0)
     for number, group in enumerate(groups):
         rows = table[table["group"] == group]
-        shift = step * (number - (len(groups) - 1) / 2)
-        places = rows[x].to_numpy(dtype=np.float64) + shift
+        places = rows[x].map(numbers.index) + 0.8 * ((number + 0.5) / len(groups) - 0.5)
         lengths = np.abs(rows[["low", "high"]].to_numpy().T - rows["value"].to_numpy())
         style = look(number)
-        ax.plot(places, rows["value"], linestyle="none", label=str(group), **style)
-        ax.errorbar(
-            places, rows["value"], yerr=lengths, fmt="none", capsize=3, ecolor=style["color"]
-        )
-    ax.set_xticks(sorted(table[x].unique()))
+        ax.plot(places, rows["value"], linestyle="none", ms=5, label=str(group), **style)
+        bars: dict[str, Any] = {"fmt": "none", "elinewidth": 1.4, "ecolor": style["color"]}
+        ax.errorbar(places, rows["value"], yerr=lengths, **bars)
+    ax.set_xticks(range(len(numbers)), [f"{number:g}" for number in numbers])
+    ax.set_xlim(-0.5, len(numbers) - 0.5)
+    ax.tick_params(axis="x", length=0)
+    ax.grid(visible=False, axis="x")
     ax.set_ylabel(label)
     return ax
 
@@ -132,7 +139,7 @@ def bars(table: pd.DataFrame, label: str, sources: Mapping[str, str]) -> Figure:
     ``table``: columns benchmark, model, source, total. ``label``: of the x axis.
     ``sources``: what the legend calls each source.
     """
-    figure, ax = plt.subplots(figsize=(6, 0.8 + 0.32 * len(table)))
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.8 + 0.32 * len(table)))
     places = -np.arange(len(table), dtype=np.float64)
     for source in table["source"].drop_duplicates():
         source_rows = (table["source"] == source).to_numpy()
@@ -152,7 +159,7 @@ def bars(table: pd.DataFrame, label: str, sources: Mapping[str, str]) -> Figure:
 
 def over_passages(table: pd.DataFrame) -> Figure:
     """Draw CAS above CAB by the number of passages (thesis, Figure 5.9)."""
-    figure, axes = plt.subplots(2, 1, figsize=(6, 5.3), sharex=True)
+    figure, axes = plt.subplots(2, 1, figsize=(WIDTH, 5.3), sharex=True)
     table = table.assign(group=table["model"] + ", " + table["benchmark"])
     for ax, quantity in zip(axes, ("CAS", "CAB"), strict=True):
         values_over(ax, table[table["quantity"] == quantity], "k", f"{quantity} (points)")
@@ -175,32 +182,36 @@ def _legend_with_n(figure: Figure, table: pd.DataFrame) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncol=2, fontsize=9)
 
 
-def large_models(by_passages: pd.DataFrame, by_place: pd.DataFrame, most_passages: int) -> Figure:
-    """Draw scores of large models by the number of passages, and by the relevant one's position."""
+def large_models(table: pd.DataFrame, most_passages: int) -> Figure:
+    """Draw scores of large models by the number of passages, and by the relevant one's position.
+
+    ``table``: ``over, at, model, score, questions, value, low, high``; over passages or place.
+    """
     widths = {"width_ratios": [3, 7]}  # the right panels show more numbers
-    figure, axes = plt.subplots(
-        3, 2, figsize=(10, 7.5), sharex="col", sharey="row", gridspec_kw=widths
-    )
-    by_passages = by_passages.assign(group=by_passages["model"])
-    panels = {"passages": by_passages, "place": by_place.assign(group=by_place["model"])}
-    for column, (over, table) in enumerate(panels.items()):
-        for ax, score in zip(axes[:, column], ("Precision", "Recall", "Correctness"), strict=True):
-            rows = table[table["score"] == score]
-            values_over(ax, rows, over, "" if column else f"{score} (points)")
+    size = (WIDE, 7.5)
+    figure, axes = plt.subplots(3, 2, figsize=size, sharex="col", sharey="row", gridspec_kw=widths)
+    table = table.assign(group=table["model"])
+    for column, over in enumerate(("passages", "place")):
+        rows = table[table["over"] == over]
+        for ax, score in zip(axes[:, column], rows["score"].unique(), strict=True):
+            label = "" if column else f"{score} (points)"
+            values_over(ax, rows[rows["score"] == score], "at", label)
     axes[2, 0].set_xlabel("Passages shown")
     axes[2, 1].set_xlabel(f"Position of the relevant passage among {most_passages}")
-    _legend_with_n(figure, by_passages)
+    _legend_with_n(figure, table[table["over"] == "passages"])
     return figure
 
 
-def people(by_rank: pd.DataFrame, by_grade: pd.DataFrame) -> Figure:
-    """Draw the share of passages that GPT-4o and people cite, by their rank and by their grade."""
-    widths = {"width_ratios": [3, 1]}
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, gridspec_kw=widths)
-    panels = {"Rank of the passage": by_rank, "Grade of the passage": by_grade}
-    for ax, (label, table) in zip(axes, panels.items(), strict=True):
-        values_over(ax, table.assign(group=table["model"]), "at", "")
-        ax.set_xlabel(label)
+def people(table: pd.DataFrame) -> Figure:
+    """Draw the share of passages that GPT-4o and people cite, by their rank and by their grade.
+
+    ``table``: as for `large_models`; over rank or grade.
+    """
+    widths = {"width_ratios": [4, 1]}
+    figure, axes = plt.subplots(1, 2, figsize=(WIDE, 3.8), sharey=True, gridspec_kw=widths)
+    for ax, over in zip(axes, ("rank", "grade"), strict=True):
+        values_over(ax, table[table["over"] == over].assign(group=table["model"]), "at", "")
+        ax.set_xlabel(f"{over.capitalize()} of the passage")
     axes[0].set(ylabel="Passages cited (%)", ylim=(0, 100))
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

@@ -42,13 +42,13 @@ def tables(*table_numbers: str) -> pd.DataFrame:
 def by_score(table: pd.DataFrame) -> pd.DataFrame:
     """Return published CAS or CAB, one row per setting and ``score``.
 
-    ``published`` is the cell as text, ``gap`` its number. ``marked``: as significant.
+    ``Δ`` is the cell as text, ``gap`` its number. ``marked``: as significant.
     """
     keys = [name for name in table.columns if name not in DIFFERENCES]
-    cells = table.melt(keys, DIFFERENCES, "score", "published")
+    cells = table.melt(keys, DIFFERENCES, "score", "Δ")
     cells["score"] = cells["score"].str.removeprefix("Δ")
-    cells["marked"] = cells["published"].str.endswith("†")
-    return cells.assign(gap=cells["published"].str.rstrip("†").astype(float))
+    cells["marked"] = cells["Δ"].str.endswith("†")
+    return cells.assign(gap=cells["Δ"].str.rstrip("†").astype(float))
 
 
 def quality(*table_numbers: str) -> pd.DataFrame:
@@ -81,10 +81,14 @@ def labelled_human(table: pd.DataFrame, mode: pd.Series) -> pd.Series:
     return (table["relevant"] == "Human") == (mode == "Informed")
 
 
-def towards_people(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Give differences of modes the sign of CAB, positive where people are favoured."""
+def derived_cab(table_number: str, informed: str, counterfactual: str) -> pd.DataFrame:
+    """Subtract published scores in two modes, in the settings of a published table of CAB.
+
+    The sign is that of CAB: positive where people are favoured.
+    """
+    gaps = (quality_of(informed) - quality_of(counterfactual)).add_prefix("Δ").dropna()
     sign = np.where(gaps.index.get_level_values("relevant") == "Human", 1, -1)
-    return gaps.mul(sign, axis=0)
+    return tables(table_number)[SETTING].merge(gaps.mul(sign, axis=0).reset_index(), how="left")
 
 
 # --- published differences, with the largest error ------------------------------------------------
@@ -134,66 +138,16 @@ def with_interval(table: pd.DataFrame, sample: int, tail: float = 0.025) -> pd.D
 
 
 def next_to(
-    ours: pd.DataFrame,
-    table: pd.DataFrame,
-    keys: Sequence[str],
-    columns: Sequence[str],
-    benchmarks: Mapping[str, str],
+    ours: pd.DataFrame, table: pd.DataFrame, columns: Sequence[str], benchmarks: Mapping[str, str]
 ) -> pd.DataFrame:
     """Add the published values of all models in the same setting, as text.
 
-    ``table``: published, with ``model``. ``benchmarks``: of the thesis, by our benchmark.
+    ``table``: published, with ``model``; its other columns that are in ours make a setting.
+    ``benchmarks``: of the thesis, by our benchmark.
     """
+    keys = [name for name in table if name in ours and name not in ("model", *columns)]
     texts = table.assign(**{column: table["model"] + " " + table[column] for column in columns})
-    joined = texts.groupby(list(keys), sort=False)[list(columns)].agg("; ".join)
-    at = ours.assign(benchmark=ours["benchmark"].map(benchmarks))[list(keys)]
+    joined = texts.groupby(keys, sort=False)[list(columns)].agg("; ".join)
+    at = ours.assign(benchmark=ours["benchmark"].map(benchmarks))[keys]
     found = at.merge(joined.add_prefix("published ").reset_index(), how="left")
-    return ours.assign(**{name: found[name].to_numpy() for name in found.columns.drop(list(keys))})
-
-
-# --- what a number of questions can show ----------------------------------------------------------
-
-
-def reach(counts: Sequence[int], alpha: float, level: float) -> pd.DataFrame:
-    """Return the least CAB of recall that differs from zero, by number of questions.
-
-    It is computed for questions that all change in one direction. The other columns assume that
-    recall changes as often as Table 5.2 reports. They are half of the width of an interval, and how
-    often the exact test finds a CAB as large as Table 5.3 reports, on average over its settings.
-    """
-    # Recall is 0 or 1 here, so its CAS is the share of the questions that change.
-    cas = numbers(tables("5.2"), DIFFERENCES)["ΔRecall"].to_numpy() / 100
-    cab = numbers(tables("5.3"), DIFFERENCES)["ΔRecall"].to_numpy() / 100
-    rows = []
-    for n in sorted(set(counts)):
-        changed = np.arange(1, n + 1)
-        # The bootstrap excludes zero once few enough samples contain none of the changed questions.
-        bootstrap = changed[(1 - changed / n) ** n < (1 - level) / 2]
-        permutation = changed[2.0 ** (1 - changed) < alpha]
-        t = stats.t.isf((1 - level) / 2, n - 1)
-        rows.append(
-            {
-                "questions": n,
-                "least CAB (bootstrap)": 100 * bootstrap[0] / n if bootstrap.size else np.nan,
-                "least CAB (permutation)": 100 * permutation[0] / n if permutation.size else np.nan,
-                "reach at the lowest CAS": 100 * t * np.sqrt(cas.min() / (n - 1)),
-                "reach at the highest CAS": 100 * t * np.sqrt(cas.max() / (n - 1)),
-                "published CAB found, percent of runs": 100 * np.mean(power(n, cas, cab, alpha)),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def power(n: int, changed: np.ndarray, gap: np.ndarray, alpha: float) -> np.ndarray:
-    """Return how often the exact paired test of n scores of 0 or 1 is significant.
-
-    ``changed``: share of the scores that change. ``gap``: the change of their mean.
-    """
-    n_changed = np.arange(n + 1)[:, None]  # each possible number of changed scores
-    # The most changes in the rarer direction with which the test is significant.
-    most_against = stats.binom.ppf(alpha / 2, n_changed, 0.5)
-    most_against -= 2 * stats.binom.cdf(most_against, n_changed, 0.5) >= alpha
-    upward = (1 + gap / changed) / 2  # probability that a change is an increase
-    significant = stats.binom.cdf(most_against, n_changed, upward)
-    significant += stats.binom.cdf(most_against, n_changed, 1 - upward)
-    return np.asarray((stats.binom.pmf(n_changed, n, changed) * significant).sum(axis=0))
+    return ours.assign(**{name: found[name].to_numpy() for name in found.columns.drop(keys)})

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from equipoise_studies.configs import ConfigPath, Settings, read_config
 from equipoise_studies.query_by_example import systems
@@ -41,23 +40,20 @@ PREFIXES = {"csfcube": "", "links": "links_", "scidocs": "scidocs_"}
 # --- config ---------------------------------------------------------------------------------------
 
 
-Count = Annotated[int, Field(ge=1)]
-
-
 class CollectionSettings(Settings):
-    """The collection: CSFCube, SciDocs, or the links between papers of CISI and CACM."""
+    """The collection: CSFCube, SciDocs, or the links between papers of CISI and CACM.
+
+    ``folder``: its published files, needed for SciDocs. ``relevant``: the lowest grade that counts
+    for MAP. ``text``: title, space, abstract; or abstract and title without a space, then only
+    letters, digits and _ (the author's program). ``trained_on``: share of the dev queries to train
+    on; weights use the rest.
+    """
 
     kind: Literal["csfcube", "scidocs", "links"]
-    folder: ConfigPath | None = Field(None, description="Its published files; needed for SciDocs.")
-    relevant: Count = Field(1, description="The lowest grade that counts for MAP.")
-    text: Literal["title first", "abstract first"] = Field(
-        "title first",
-        description="Title, space, abstract; or abstract and title without a space, then only "
-        "letters, digits and _ (the author's program).",
-    )
-    trained_on: float = Field(
-        0.0, ge=0, lt=1, description="Share of the dev queries to train on; weights use the rest."
-    )
+    folder: ConfigPath | None = None
+    relevant: PositiveInt = 1
+    text: Literal["title first", "abstract first"] = "title first"
+    trained_on: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
     @property
     def name(self) -> str:
@@ -76,62 +72,67 @@ class CollectionSettings(Settings):
 
 
 class WordPieces(Settings):
-    """A WordPiece vocabulary for the lexical rankers."""
+    """A WordPiece vocabulary for the lexical rankers.
 
-    tokenizer: str = Field(
-        "", description="Folder of a checkpoint; if empty, it is learned from papers."
-    )
-    label: str = Field("", description="Its name in tables, if not the thesis's.")
+    ``tokenizer``: folder of a checkpoint; if empty, it is learned from papers. ``label``: its name
+    in tables, if not the thesis's.
+    """
+
+    tokenizer: str = ""
+    label: str = ""
 
 
 class Stage(Settings):
-    """One stage of the training of a ranker."""
+    """One stage of the training of a ranker.
+
+    ``rate``: of learning. ``length``, ``query_length``: tokens after which a document and a query
+    are cut; 0 cuts no query. ``papers``: the first ones, by id, whose halves are used.
+    ``negatives``: papers not relevant per relevant one. ``group``: papers of TILDEv2 per query and
+    epoch, one of them relevant; 0 for pairs.
+    """
 
     pairs: Literal["halves", "judgements"]
-    epochs: Count
-    batch: Count
-    rate: float = Field(gt=0, le=1, description="The learning rate.")
+    epochs: PositiveInt
+    batch: PositiveInt
+    rate: Annotated[float, Field(gt=0, le=1)]
     optimiser: Literal["adam", "adamw"] = "adamw"
-    length: Count = Field(510, description="Tokens after which a document is cut.")
-    papers: Count = Field(1500, description="The first papers, by id, whose halves are used.")
-    negatives: Count = Field(2, description="Papers not relevant per relevant one.")
-    query_length: int = Field(0, ge=0, description="Tokens after which a query is cut, or 0.")
-    group: int = Field(
-        0,
-        ge=0,
-        description="TILDEv2: papers per query and epoch, one of them relevant; 0 for pairs.",
-    )
+    length: PositiveInt = 510
+    papers: PositiveInt = 1500
+    negatives: PositiveInt = 2
+    query_length: NonNegativeInt = 0
+    group: NonNegativeInt = 0
 
 
 class System(Settings):
-    """A ranker. Its key in the config is its column of scores."""
+    """A ranker. Its key in the config is its column of scores.
+
+    ``row``: of Table 2.1, that it is or replaces. ``label``: its name in tables, if not that of the
+    row. ``model``: a checkpoint below the folder of models. ``encoder``: the head of a frozen TILDE
+    reads the mean of the token states. ``head``: TILDE's; a calibrated one starts with the
+    frequency of each token as its probability, an identity is a calibrated head for a checkpoint
+    without one. ``length``: tokens of a document. ``input``: *authors* has token 1 before a
+    document and 2 before a query in place of [CLS] (TILDE), and no stop words or symbols in
+    queries. ``expanded_by``: the TILDE of which so many most likely ``terms`` are appended.
+    ``runs``: TREC run files, with {task} in the name. ``seeds``: only the first ones of the study,
+    or 0 for all.
+    """
 
     kind: Literal[
         "tilde", "splade", "tildev2", "cross-encoder", "dense", "run file", "specter", "random"
     ]
-    row: str = Field("", description="The row of Table 2.1 that it is, or replaces.")
-    label: str = Field("", description="Its name in tables, if not that of the row.")
-    model: str = Field("", description="A checkpoint below the folder of models.")
+    row: str = ""
+    label: str = ""
+    model: str = ""
     training: tuple[Stage, ...] = ()
-    encoder: Literal["trained", "frozen"] = Field(
-        "trained", description="A frozen TILDE's head reads the mean of the token states."
-    )
-    head: Literal["own", "calibrated", "identity"] = Field(
-        "own",
-        description="TILDE's head. A calibrated head starts with the frequency of each token as "
-        "its probability; an identity is a calibrated head for a checkpoint without one.",
-    )
+    encoder: Literal["trained", "frozen"] = "trained"
+    head: Literal["own", "calibrated", "identity"] = "own"
     precision: Literal["float32", "bfloat16"] = "float32"
-    length: Count = Field(510, description="Tokens of a document.")
-    input: Literal["plain", "authors"] = Field(
-        "plain",
-        description="authors: token 1 before a document and 2 before a query in place of [CLS] "
-        "(TILDE), and no stop words or symbols in queries.",
-    )
-    expanded_by: str = Field("", description="The TILDE whose most likely terms are appended.")
-    terms: int = Field(0, ge=0, description="How many of its most likely terms.")
-    runs: ConfigPath | None = Field(None, description="TREC run files, with {task} in the name.")
-    seeds: int = Field(0, ge=0, description="Use only the first seeds of the study, or 0 for all.")
+    length: PositiveInt = 510
+    input: Literal["plain", "authors"] = "plain"
+    expanded_by: str = ""
+    terms: NonNegativeInt = 0
+    runs: ConfigPath | None = None
+    seeds: NonNegativeInt = 0
 
     @property
     def name(self) -> str:
@@ -154,7 +155,7 @@ class Study(Settings):
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
     each_task: bool = False
     device: Literal["cpu", "cuda"] = "cpu"
-    threads: Count = 1
+    threads: PositiveInt = 1
 
     def name_of(self, row: str) -> str:
         """Return the name here of a row of the thesis's tables; empty if no ranker replaces it."""
@@ -273,27 +274,6 @@ def read_scores(study: Study, judgements: pd.DataFrame) -> pd.DataFrame:
     if scores[columns].isna().to_numpy().any():
         raise ValueError(f"{path}: must have a score in every cell")
     return judgements[PAIR].merge(scores[[*PAIR, *columns]], how="left", on=PAIR)
-
-
-def trainings(study: Study) -> pd.DataFrame:
-    """Read the recorded loss of each ranker by stage of training, mean over its seeds.
-
-    Columns are model, learns from, steps, first loss, last loss and terms added.
-    """
-    recorded = json.loads(read_output(study, "record.json").read_text(encoding="utf-8"))
-    rows = []
-    for column, measured in recorded["measured"].items():
-        system = study.systems.get(column.rpartition(".")[0])
-        if system is None:
-            continue
-        for stage, steps in measured["steps"].items():
-            learns_from = "halves of papers" if stage == "halves" else stage
-            losses = measured["loss"][stage]
-            rows.append((system.name, learns_from, steps, *losses, measured.get("terms added")))
-    columns = ["model", "learns from", "steps", "first loss", "last loss", "terms added"]
-    table = pd.DataFrame(rows, columns=columns)
-    table = table.groupby(["model", "learns from"], sort=False).mean().reset_index()
-    return table.round({"steps": 0}).dropna(axis=1, how="all")
 
 
 def example_weights(study: Study) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,7 @@ GRADE_COLOURS = ("#FFFFFF", "#8FC1E3", "#2F7FBF", "#08306B")
 """Grades 0 to 3, from not relevant to identical: one hue, darker for more relevant."""
 
 ORACLE_DASHES = ("--", ":")
-"""Lines of the oracle with TILDE and with TILDEv2."""
+"""Lines of the oracle over the first and the second encoder."""
 
 
 def _box(
@@ -143,11 +144,11 @@ def ranked_candidates(grades: pd.DataFrame, n_candidates: int, title: str) -> Fi
 def interpolation_sweep(
     means: pd.DataFrame,
     best: pd.DataFrame,
-    names: Mapping[str, str],
+    rankers: Mapping[str, str],
     sizes: Mapping[str, int],
     title: str,
 ) -> Figure:
-    """Draw mixture minus BM25 by weight, and the oracle as a level: tasks by measures.
+    """Draw mixture minus BM25 by weight, and the oracle as a level: designs by tasks.
 
     Parameters
     ----------
@@ -155,8 +156,8 @@ def interpolation_sweep(
         ``fusion, measure, task, alpha, difference, low, high``, of the paired differences.
     best
         ``fusion, measure, task, difference`` of the oracle.
-    names
-        The ranker that each fusion mixes with BM25.
+    rankers
+        The ranker that each fusion mixes with BM25, a design and an encoder: ``TILDE MiniLM``.
     sizes
         Queries of each task.
     title
@@ -168,21 +169,20 @@ def interpolation_sweep(
     """
     levels = best.set_index(["fusion", "measure", "task"])["difference"]
     lines = dict(iter(means.groupby(["fusion", "measure", "task"])))
-    measures = means["measure"].unique()
-    figure, axes = plt.subplots(
-        len(sizes),
-        len(measures),
-        figsize=(7.5, 1.4 + 2.1 * len(sizes)),
-        sharex=True,
-        sharey="col",
-        squeeze=False,
-    )
-    for row, (task, n_queries) in zip(axes, sizes.items(), strict=True):
-        for ax, measure in zip(row, measures, strict=True):
-            ax.set_title(f"{task}, n = {n_queries:,} queries", loc="left", fontsize=10)
-            ax.set_ylabel(f"Mixture − BM25 ({measure})")
+    encoders = list(dict.fromkeys(name.partition(" ")[2] for name in rankers.values()))
+    designs = list(dict.fromkeys(name.partition(" ")[0] for name in rankers.values()))
+    panels = list(product(designs, means["measure"].unique()))
+    size = (7, 1.4 + 1.7 * len(panels))
+    grid: dict[str, Any] = {"sharex": True, "sharey": "row", "squeeze": False}
+    figure, axes = plt.subplots(len(panels), len(sizes), figsize=size, **grid)
+    for row, (design, measure) in zip(axes, panels, strict=True):
+        row[0].set_ylabel(f"{design}: difference\nin {measure} from BM25")
+        for ax, task in zip(row, sizes, strict=True):
             ax.axhline(0, color="#444444", lw=0.8, zorder=0)
-            for number, fusion in enumerate(names):
+            for fusion, name in rankers.items():
+                if not name.startswith(f"{design} "):
+                    continue
+                number = encoders.index(name.partition(" ")[2])
                 line, style = lines[fusion, measure, task], look(number)
                 ax.plot(line["alpha"], line["difference"], markersize=4, **style)
                 ax.fill_between(
@@ -190,14 +190,16 @@ def interpolation_sweep(
                 )
                 level = levels[fusion, measure, task]
                 ax.axhline(level, color=style["color"], ls=ORACLE_DASHES[number])
+    for ax, (task, n_queries) in zip(axes[0], sizes.items(), strict=True):
+        ax.set_title(f"{task}, n = {n_queries:,}", loc="left", fontsize=10)
     for ax in axes[-1]:
         ax.set_xlabel("Weight of BM25, α")
     handles: list[Artist] = []
     labels = []
-    for number, name in enumerate(names.values()):
+    for number, encoder in enumerate(encoders):
         handles.append(Line2D([], [], markersize=4, **look(number)))
         handles.append(Line2D([], [], color=look(number)["color"], ls=ORACLE_DASHES[number]))
-        labels += [f"{name}, one α for all queries", f"{name}, best α of each query"]
+        labels += [f"{encoder}, one α for all queries", f"{encoder}, best α of each query"]
     handles.append(Patch(color="#444444", alpha=0.2, lw=0))
     figure.legend(handles, [*labels, "95% CI"], ncols=2, loc="outside lower center")
     figure.suptitle(title, fontsize=11)

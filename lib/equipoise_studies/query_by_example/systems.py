@@ -17,10 +17,6 @@ import Stemmer
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import Ridge
-from sklearn.model_selection import GroupKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from equipoise.arrays import Booleans, Floats, Integers
 
@@ -241,75 +237,6 @@ def z_scale(scores: ArrayLike, queries: ArrayLike) -> Floats:
     deviation = groups.transform("std", ddof=0)
     scaled = (values - groups.transform("mean")) / deviation.where(deviation > 0, 1.0)
     return scaled.where(deviation > 0, 0.0).to_numpy()
-
-
-def query_statistics(
-    scores: pd.DataFrame, bm25: str, contextualised: str, lengths: pd.Series
-) -> pd.DataFrame:
-    """Describe each query without judgements: its length, and the shape of both rankers' scores.
-
-    Beyond the thesis, which leaves query-dependent weights to future work (section 2.5.2).
-
-    Parameters
-    ----------
-    scores
-        ``task, query, document`` and the columns ``bm25`` and ``contextualised`` name.
-    lengths
-        Number of tokens by query.
-
-    Returns
-    -------
-    DataFrame
-        By task and query. ``length`` and ``candidates`` are logarithms. For each ranker, ``top_*``
-        is the largest z-score, ``drop_*`` its distance to the tenth and ``skew_*`` the skewness.
-        ``agreement`` is the correlation of the two rankers.
-    """
-    codes = scores.groupby(FACET).ngroup()
-    table = scores[FACET].copy()
-    table["bm25"] = z_scale(scores[bm25], codes)
-    table["contextualised"] = z_scale(scores[contextualised], codes)
-    # The mean product of two z-scores is their correlation.
-    table["agreement"] = table["bm25"] * table["contextualised"]
-    queries = table.groupby(FACET)
-    features = pd.DataFrame({"candidates": np.log(queries.size())})
-    features.insert(0, "length", np.log(lengths.reindex(features.index, level="query")))
-    for ranker in ("bm25", "contextualised"):
-        descending = table.sort_values(ranker, ascending=False).groupby(FACET)
-        top_ten = descending.head(10).groupby(FACET)[ranker]
-        features[f"top_{ranker}"] = top_ten.max()
-        features[f"drop_{ranker}"] = top_ten.max() - top_ten.min()
-        cubes = table.assign(cube=table[ranker] ** 3)
-        features[f"skew_{ranker}"] = cubes.groupby(FACET)["cube"].mean()
-    features["agreement"] = queries["agreement"].mean()
-    return features
-
-
-def predicted_weights(features: pd.DataFrame, values: pd.DataFrame, penalty: float) -> pd.DataFrame:
-    """Predict the best weight of each query from other papers: ``task, query, alpha``.
-
-    A ridge regression predicts how effective each weight is. A tenth of the query papers, with all
-    of their tasks, is left out when its weights are predicted.
-
-    Parameters
-    ----------
-    features
-        As `query_statistics` returns them.
-    values
-        Effectiveness, one row per task and query, one column per weight.
-    penalty
-        Of the regression. Under a very large one, all queries have the same weight.
-    """
-    gains = values.sub(values.mean(axis=1), axis=0)
-    papers = values.index.get_level_values("query")
-    expected = cross_val_predict(
-        make_pipeline(StandardScaler(), Ridge(alpha=penalty, solver="cholesky")),
-        features.loc[values.index],
-        gains,
-        groups=papers,
-        cv=GroupKFold(min(10, papers.nunique())),
-    )
-    highest = expected.round(12).argmax(axis=1)
-    return values.index.to_frame(index=False).assign(alpha=values.columns[highest])
 
 
 @dataclass(frozen=True)
