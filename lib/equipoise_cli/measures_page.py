@@ -15,10 +15,12 @@ def page(_: Mapping[str, Notebook]) -> Page:
     for measure in catalogue.MEASURES:
         cited.update(measure.sources)
     references = [(key, entry) for key, entry in catalogue.references().items() if key in cited]
-    entries = []
+    entries, explained = [], {}
     for measure in catalogue.MEASURES:
         words = f"definition formula measure {measure.family.lower()}"
         address = f"measures.html#{measure.anchor}"
         entries.append(Part(address, measure.name, measure.meaning, words))
+        explained[measure.path] = address
+        explained[f"equipoise.{measure.path.rpartition('.')[2]}"] = address
     values = {"measures": catalogue.MEASURES, "references": references}
-    return Page("measures", "Measures", values, tuple(entries))
+    return Page("measures", "Measures", values, tuple(entries), explained=explained)

@@ -25,7 +25,10 @@ from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment
 from equipoise_compendium.settings import bibliography, settings
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
+from equipoise_compendium.site.compared import compared
 from equipoise_compendium.site.markup import (
+    Code,
+    Context,
     article,
     figures,
     formula,
@@ -147,6 +150,8 @@ def _environment() -> jinja2.Environment:
         "document": lambda text: Markup(framed(prose(text))),  # noqa: S704 - prose() cleans
         "formula": formula,
         "headings": headings,
+        # The first sentence of at least forty characters, and the rest.
+        "headline": lambda text: re.fullmatch(r"(.{40,}?[.?!]|.*)(?: ([A-Z].*))?", text).groups(""),
         "symbol": lambda tex: formula(tex, block=False),
         "work": work,
         "written": repr,
@@ -297,10 +302,9 @@ def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str
 
 
 def _differing(
-    manifests: Sequence[Mapping[str, Any]], ledger: pd.DataFrame
+    records: Mapping[str, Mapping[str, Any]], ledger: pd.DataFrame
 ) -> list[dict[str, Any]]:
     """List the cells that differ from the published ones, each with its row of the ledger."""
-    records = {each["artefact"]: each for manifest in manifests for each in manifest["artefacts"]}
     cells = []
     for row in ledger[ledger["notebook"] != ""].to_dict("records"):
         for cell in records[f"{row['paper']}/{row['artefact']}"]["differences"]:
@@ -347,12 +351,15 @@ def _chapters(
 def _add_notebooks(
     site: _Site,
     notebooks: Mapping[str, Notebook],
-    moves: Mapping[str, str],
+    added: Sequence[Page],
     ledger: pd.DataFrame,
     works: Mapping[str, str],
     judged: Sequence[Mapping[str, Any]],
+    records: Mapping[str, Mapping[str, Any]],
 ) -> None:
     by_name = {f"{claim['paper']}/{claim['claim']}": claim for claim in judged}
+    moves = {figure: place for page in added for figure, place in page.moves.items()}
+    explained = {name: place for page in added for name, place in page.explained.items()}
     for name, notebook in notebooks.items():
         cells, values = notebook.content.cells, dict[str, Any]()
         shown = tables(cells)
@@ -360,9 +367,17 @@ def _add_notebooks(
             artefacts = ledger[ledger["notebook"] == name]
             chapters = {*artefacts["paper"], *artefacts["work"]}
             of_notebook = [claim for claim in judged if claim["notebook"] == name]
+            beside = {}
+            for row in artefacts.to_dict("records"):
+                record = records[f"{row['paper']}/{row['artefact']}"]
+                beside[row["anchor"]] = compared(row, record)
+            main = by_name.get(settings().main.get(name, ""), {"paper": ""})
+            context = Context(Code.of(cells, explained), moves, by_name, beside)
             values = {
                 "notebook": notebook,
-                "article": article(project.root() / "reports" / name, cells, moves, by_name),
+                "article": article(project.root() / "reports" / name, cells, context),
+                "main": main,
+                "says": "thesis" if works.get(main["paper"], "").startswith("@phd") else "paper",
                 "systems": shown.get(settings().systems.get(name, "")),
                 "artefacts": artefacts.to_dict("records"),
                 "references": [entry for key, entry in works.items() if key in chapters],
@@ -395,7 +410,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     judged, manifests = read_claims(), build.manifests()
     counted = read_text_table(reports / "answers.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
-    moves = {figure: place for page in added for figure, place in page.moves.items()}
+    records = {each["artefact"]: each for manifest in manifests for each in manifest["artefacts"]}
     gallery = {name: figures(reports / name, notebooks[name].content.cells) for name in notebooks}
     answers = {each["notebook"]: each["answer"][:1] for each in manifests}
     chapters = _chapters(ledger, works, judged)
@@ -416,7 +431,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     site.add("notebooks", "notebooks", "Notebooks", answers=answers, others=others)
     if findings:
         site.add("document", "findings", "Findings", text=findings)
-    cells = _differing(manifests, ledger)
+    cells = _differing(records, ledger)
     panels = picture.panels(ledger, manifests, judged)
     site.add(
         "artefacts",
@@ -446,7 +461,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         kinds=terms.KINDS,
     )
     site.add("terms", "terms", "Terms", groups=terms.TERMS)
-    _add_notebooks(site, notebooks, moves, ledger, works, judged)
+    _add_notebooks(site, notebooks, added, ledger, works, judged, records)
     for page in added:
         site.add(page.name, page.name, page.title, **page.values)
     data_readme = (project.root() / "data" / "README.md").read_text(encoding="utf-8")

@@ -85,11 +85,10 @@
     entry.after(button);
   }
 
-  const all = document.getElementById("open-all");
-  if (all) {
+  for (const all of document.querySelectorAll("[data-opens]")) {
     all.parentElement.hidden = false;
     all.addEventListener("change", () => {
-      for (const part of document.querySelectorAll("details.part")) part.open = all.checked;
+      for (const part of document.querySelectorAll(all.dataset.opens)) part.open = all.checked;
     });
   }
   const open = () => {
