@@ -120,7 +120,7 @@ def markdown(table: pd.DataFrame, judged: pd.DataFrame) -> str:
 def _markdown_line(row: Mapping[str, str]) -> str:
     """Write a row of the ledger in Markdown, with a link to the table or drawing."""
     label = markdown_cell(row["artefact"].replace("-", " "))
-    pages = [file for file in row["files"].split() if file.endswith((".md", ".svg"))]
+    pages = [file for file in row["files"].split() if file.endswith((".csv", ".svg", ".txt"))]
     if pages:
         label = f"[{label}]({pages[0]})"
     remarks = row["remarks"]

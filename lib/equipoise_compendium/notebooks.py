@@ -184,14 +184,9 @@ def _steady(value: Any) -> Any:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """Drop progress bars and join the text of streams, which a kernel sends in pieces.
-
-    HTML makes Markdown with the same content superfluous.
-    """
+    """Drop progress bars and join the text of streams, which a kernel sends in pieces."""
     joined: list[Any] = []
     for output in outputs:
-        if "text/html" in output.get("data", {}):
-            output.data.pop("text/markdown", None)
         is_stream = output.output_type == "stream"
         if is_stream and output.name == "stderr":
             continue

@@ -158,14 +158,6 @@ class Difference:
     reason: str
     proved: bool
 
-    @property
-    def difference(self) -> str:
-        """Return our number minus the published one, or "" for text."""
-        published = Printed.parse(self.printed).number
-        if published is None or not self.ours:
-            return ""
-        return f"{float(self.ours) - published:+.3g}"
-
 
 @dataclass(frozen=True)
 class Comparison:

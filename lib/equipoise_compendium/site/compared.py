@@ -13,7 +13,7 @@ import pandas as pd
 
 from equipoise_compendium import project
 from equipoise_compendium.formatting import number
-from equipoise_compendium.printed import WHOLE_TABLE, Printed, raw, reasons_of
+from equipoise_compendium.printed import WHOLE_TABLE, Difference, Printed, raw, reasons_of
 from equipoise_compendium.settings import settings
 
 _HEADER = ["Row", "Column", "Ours", "Published", "Difference", "95% CI of it"]
@@ -38,49 +38,39 @@ class Compared:
         return dict.fromkeys(_HEADER, "") | dict(zip(self.header, self.lines[0], strict=True))
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """A cell of ours, the published one, and the interval of ours where it has one."""
-
-    row: str
-    column: str
-    ours: str
-    published: str
-    reason: str = ""
-    ends: Sequence[float] = ()
-
-    @property
-    def difference(self) -> float:
-        """Ours minus the published number; NaN for text."""
-        published = Printed.parse(self.published.rpartition(" ")[2]).number
-        try:
-            return math.nan if published is None else float(self.ours) - published
-        except ValueError:
-            return math.nan
-
-    def line(self, more: int) -> list[str]:
-        """Write the cell with as many decimals as the published one has, and some more."""
-        if math.isnan(self.difference):
-            return [self.row, self.column, self.ours, self.published, "", "", self.reason]
-        text = self.published.rpartition(" ")[2]
-        decimals = Printed.parse(text).decimals or 0
-        if decimals or not float(self.ours).is_integer():
-            decimals += more
-        sign = "+" if self.difference > 0 else ""
-        shift = self.difference - float(self.ours)
-        ends = ", ".join(number(end + shift, decimals) for end in self.ends)
-        return [
-            self.row,
-            self.column,
-            number(float(self.ours), decimals),
-            self.published,
-            sign + number(self.difference, decimals),
-            f"[{ends}]" if ends else "",
-            self.reason,
-        ]
+def _gap(cell: Difference) -> float:
+    """Subtract the published number from ours; NaN for text."""
+    published = Printed.parse(cell.printed.rpartition(" ")[2]).number
+    try:
+        return math.nan if published is None else float(cell.ours) - published
+    except ValueError:
+        return math.nan
 
 
-def _next_to_ours(table: pd.DataFrame) -> Iterator[_Cell]:
+def _line(cell: Difference, ends: Sequence[float], more: int) -> list[str]:
+    """Write a cell with as many decimals as the published one has, and some more.
+
+    ``ends``: the interval of our value.
+    """
+    if math.isnan(gap := _gap(cell)):
+        return [cell.row, cell.column, cell.ours, cell.printed, "", "", cell.reason]
+    value = float(cell.ours)
+    decimals = Printed.parse(cell.printed.rpartition(" ")[2]).decimals or 0
+    if decimals or not value.is_integer():
+        decimals += more
+    shifted = ", ".join(number(end + gap - value, decimals) for end in ends)
+    return [
+        cell.row,
+        cell.column,
+        number(value, decimals),
+        cell.printed,
+        "+" * (gap > 0) + number(gap, decimals),
+        f"[{shifted}]" if shifted else "",
+        cell.reason,
+    ]
+
+
+def _next_to_ours(table: pd.DataFrame) -> Iterator[tuple[Difference, list[float]]]:
     """Pair the published values that a table of ours has in columns of their own.
 
     Of several published values, such as ``Mistral 51.0; GPT-4 64.1``, the nearest one counts.
@@ -105,10 +95,10 @@ def _next_to_ours(table: pd.DataFrame) -> Iterator[_Cell]:
             if len(pairs) == 1 and {"low", "high"} <= set(table):
                 ends = [float(table.loc[index, end]) for end in ("low", "high")]
             cells = [
-                _Cell(labels[index], ours, value, text, ends=ends)
+                Difference(labels[index], ours, text, value, "", proved=False)
                 for text in table.loc[index, name].split("; ")
             ]
-            yield min(cells, key=lambda cell: abs(cell.difference))
+            yield min(cells, key=lambda cell: abs(_gap(cell))), ends
 
 
 def compared(row: Mapping[str, str], record: Mapping[str, Any]) -> Compared:
@@ -117,18 +107,14 @@ def compared(row: Mapping[str, str], record: Mapping[str, Any]) -> Compared:
     Of a table that was compared, these are the cells that differ; of one on other data, all cells
     that have a published value.
     """
-    cells = [
-        _Cell(each["row"], each["column"], each["ours"], each["printed"], each["reason"])
-        for each in record["differences"]
-    ]
+    cells = [(Difference(**each), list[float]()) for each in record["differences"]]
     path = project.root() / "reports" / row["notebook"] / record["files"][0]
     if not record["compared"] and path.suffix == ".csv" and path.parent.name == "tables":
         cells = list(_next_to_ours(pd.read_csv(path)))
     if not cells:
         return Compared(row)
-    cells.sort(key=lambda cell: -abs(cell.difference))
-    cells.sort(key=lambda cell: math.isnan(cell.difference))
-    lines = [cell.line(1 if record["compared"] else 0) for cell in cells]
+    cells.sort(key=lambda cell: -abs(_gap(cell[0])) if math.isfinite(_gap(cell[0])) else 0)
+    lines = [_line(cell, ends, 1 if record["compared"] else 0) for cell, ends in cells]
     columns = [*_HEADER, "Why"]
     used = [at for at in range(len(columns)) if any(line[at] for line in lines)]
     why, _ = reasons_of(record["artefact"]).get((WHOLE_TABLE, WHOLE_TABLE), ("", False))

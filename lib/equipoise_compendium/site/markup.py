@@ -280,7 +280,7 @@ def _output(report: Path, output: Any, context: Context, *, in_opening: bool = F
         case "claim":
             page = {"claim": context.judged[values]}
         case "table" | "words":
-            links = _links(report, CSV=f"tables/{slug}.csv", Markdown=f"tables/{slug}.md")
+            links = _links(report, CSV=f"tables/{slug}.csv", Text=f"tables/{slug}.txt")
             page = {**values, "links": links, **about}
         case "answer" | "paragraph" | "summary":
             page = values

@@ -21,7 +21,7 @@ from equipoise_compendium import build, project, protocol, terms
 from equipoise_compendium.ledger import answers, tally
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
-from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment, markdown_cell
+from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment, markdown_table
 from equipoise_compendium.settings import bibliography, settings
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
@@ -216,6 +216,8 @@ class _Site:
             "has_findings": bool(_findings()),
             "has_protocol": bool(_rule()),
             "answers_of": answers,
+            "intervals": picture.intervals,
+            "main_claims": settings().main.values(),
             "written": [(f"{name}.html", _WRITTEN[name][0]) for name in _WRITTEN if _written(name)],
         }
 
@@ -280,11 +282,7 @@ def _written(name: str) -> str:
         return ""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     title, lead = _WRITTEN[name]
-    lines = [f"# {title}", "", lead, "", "| " + " | ".join(table.columns) + " |"]
-    lines.append("|" + " --- |" * table.shape[1])
-    for row in table.to_numpy():
-        lines.append("| " + " | ".join(markdown_cell(cell) for cell in row) + " |")
-    return "\n".join(lines)
+    return f"# {title}\n\n{lead}\n\n{markdown_table(list(table), table.to_numpy())}"
 
 
 def _rule() -> str:
@@ -425,6 +423,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         settings().name,
         lead=settings().lead.format(artefacts=len(ledger)),
         findings=_main_findings(findings),
+        places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
     )
     of_chapters = {name for chapter in chapters for name in chapter.notebooks}
     others = [name for name in notebooks if name not in of_chapters]
@@ -432,14 +431,15 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     if findings:
         site.add("document", "findings", "Findings", text=findings)
     cells = _differing(records, ledger)
-    panels = picture.panels(ledger, manifests, judged)
     site.add(
         "artefacts",
         "artefacts",
         "Tables and figures",
         papers=papers,
         titles=titles,
-        panels=panels,
+        strips=picture.strips(ledger, manifests),
+        ticks=picture.ticks(),
+        kinds=picture.CELLS,
     )
     site.add("figures", "figures", "Figures", gallery=gallery, answers=answers)
     site.add("differing", "differing", "Cells that differ", cells=cells)
@@ -473,8 +473,9 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     parts = [*site.parts, *(part for page in added for part in page.entries)]
     for name, shown_figures in gallery.items():
         for figure in shown_figures:
+            title, _, more = figure.caption.partition(". ")
             about = f"figure, {notebooks[name].title}"
-            parts.append(Part(figure.address, figure.caption, about, figure.words))
+            parts.append(Part(figure.address, title, about, f"{more} {figure.words}"))
     for row in ledger.itertuples():
         parts.append(Part(row.place, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
     for claim in judged:
