@@ -23,6 +23,7 @@ from equipoise import catalogue
 from equipoise_compendium import build, plots, project, rendering, terms, verdicts
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
+from equipoise_compendium.settings import settings
 from equipoise_compendium.site import markup, picture
 from equipoise_compendium.site import pages as site
 from equipoise_compendium.site.added import script
@@ -260,7 +261,8 @@ def test_the_citation_has_year_version_and_address_of_the_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     citation = (project.root() / "CITATION.cff").read_text(encoding="utf-8")
-    (tmp_path / "CITATION.cff").write_text(f"{citation}url: https://example.org/equipoise\n")
+    release = "commit: 0123abc\nurl: https://example.org/equipoise\n"
+    (tmp_path / "CITATION.cff").write_text(f"{citation}{release}")
     monkeypatch.setattr(project, "root", lambda: tmp_path)
     entry = site._software()
     version, year = (
@@ -271,6 +273,29 @@ def test_the_citation_has_year_version_and_address_of_the_release(
     assert f"  version = {{{version[1]}}}," in entry
     assert f"  year = {{{year[1][:4]}}}," in entry
     assert "  url = {https://example.org/equipoise}," in entry
+    assert "  note = {commit 0123abc}," in entry
+    (tmp_path / "data").mkdir()
+    address = "https://forge.example/us/equipoise"
+    (tmp_path / "data" / "compendium.toml").write_text(f'repository = "{address}"\n')
+    assert f"  url = {{{address}}}," in site._software()
+
+
+def test_names_in_code_lead_to_measures_and_to_the_forge(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = SITE.parent / "thesis_ch4_ranking_bias" / "thesis_ch4_ranking_bias.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    code = markup.Code.of(cells, {"equipoise.texfair": "measures.html#ranking-bias-texfair"})
+    texfair = '<a href="measures.html#ranking-bias-texfair">equipoise.texfair</a>([])'
+    source = "equipoise.texfair([]); claims.differences(x); pd.read_csv(y)"
+    assert texfair in code.written(source, 1)
+    assert "forge" not in code.written(source, 1)
+    chosen = settings().model_copy(update={"repository": "https://forge.example/us"})
+    monkeypatch.setattr(markup, "settings", lambda: chosen)
+    markup._source.cache_clear()
+    study = "lib/equipoise_studies/ranking_bias/claims.py"
+    address = f'<a href="https://forge.example/us/blob/HEAD/{study}">claims.differences</a>'
+    assert address in code.written(source, 1)
+    assert "pd.read_csv(y)" in code.written(source, 1)
+    markup._source.cache_clear()
 
 
 def test_a_caption_stays_within_the_label_of_its_table() -> None:
@@ -705,8 +730,18 @@ def test_one_search_leads_from_a_sentence_to_criterion_data_and_number(browser: 
     page.close()
 
 
+def test_a_page_names_the_licence_of_its_data() -> None:
+    text = (SITE / "thesis_ch4_ranking_bias.html").read_text(encoding="utf-8")
+    row = "<td>grepbiasir</td><td>KlaraKrieg/GrepBiasIR</td><td>CC0-1.0</td>"
+    assert row in text
+    assert row not in (SITE / "utterance_permutations.html").read_text(encoding="utf-8")
+
+
 def test_the_protocol_is_one_page() -> None:
     text = (SITE / "protocol.html").read_text(encoding="utf-8")
+    dates = pd.read_csv(project.root() / "data/published/data_dates.csv")
+    assert all((project.root() / "data" / file).is_file() for file in dates["file"])
+    assert all(f"<td>{date}</td>" in text for date in dates["first recorded"])
     protocol = (project.root() / "data/published/protocol.md").read_text(encoding="utf-8")
     assert len(protocol.split()) <= 1500
     for term in re.findall(r"^\*\*(.+?)\*\*", protocol, re.MULTILINE):

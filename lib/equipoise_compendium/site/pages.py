@@ -17,7 +17,7 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from equipoise_compendium import build, project, protocol, terms
+from equipoise_compendium import build, project, protocol, registry, terms
 from equipoise_compendium.ledger import answers, tally
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
@@ -117,10 +117,12 @@ def _software() -> str:
         f"  license = {{{citation['license']}}},",
     ]
     # Of the release: an archive or a repository has its address.
-    released = str(citation.get("date-released", ""))
-    addresses = [citation.get(name) for name in ("repository-code", "url")]
-    fields = {"year": released[:4], "doi": citation.get("doi")}
-    fields["url"] = next(filter(None, addresses), None)
+    fields = {
+        "year": str(citation.get("date-released", ""))[:4],
+        "doi": citation.get("doi"),
+        "url": settings().repository or citation.get("repository-code") or citation.get("url"),
+        "note": f"commit {citation['commit']}" if "commit" in citation else "",
+    }
     lines += [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     key = re.sub(r"\W+", "-", settings().name.lower())
     return "\n".join([f"@software{{{key},", *lines, "}"])
@@ -273,6 +275,12 @@ _WRITTEN = {
     ),
 }
 """Title and lead of the pages that show a table of ``data/published``."""
+_DATES = (
+    "The first table counts the entries of the protocol by date, and by whether the evidence was "
+    "known when the criterion was written. The second has the dates of the data files in the "
+    "history of the repository. Evidence from a file that is older than an entry may have been "
+    "known before it."
+)
 
 
 def _written(name: str) -> str:
@@ -286,9 +294,41 @@ def _written(name: str) -> str:
 
 
 def _rule() -> str:
-    """Read the rule of the protocol as Markdown; empty without any."""
-    path = project.root() / "data" / "published" / "protocol.md"
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    """Read the rule of the protocol as Markdown, with dates of its entries and of the data."""
+    folder = project.root() / "data" / "published"
+    if not (folder / "protocol.md").is_file():
+        return ""
+    text = (folder / "protocol.md").read_text(encoding="utf-8")
+    if (folder / "data_dates.csv").is_file():
+        entries = read_text_table(folder / "changes.csv").groupby(["date", "paper", "seen"]).size()
+        counted = markdown_table(
+            ["Date", "Paper", "Evidence seen before", "Entries"],
+            [(*key, number) for key, number in entries.items()],
+        )
+        dates = read_text_table(folder / "data_dates.csv").sort_values("first recorded")
+        listed = markdown_table(list(dates), dates.to_numpy())
+        text += f"\n## Dates of entries and of data\n\n{_DATES}\n\n{counted}\n{listed}"
+    return text
+
+
+def _sources(notebook: Notebook) -> list[tuple[str, str, str]]:
+    """List the upstream items of the derived data of a notebook: name, repository and licence."""
+    code = "\n".join(cell.source for cell in notebook.content.cells if cell.cell_type == "code")
+    items = set()
+    for study in re.findall(r'(?:equipoise_studies\.|facts/|"facts", ")(\w+)', code):
+        path = project.root() / "data" / "facts" / study / "sources.csv"
+        if path.is_file():
+            sources = read_text_table(path)["source"]
+            items |= set(sources.str.extract(r"^registry:([^/]+)/", expand=False).dropna())
+    if not items:
+        return []
+    table = registry.entries().drop_duplicates("item").set_index("item")
+    listed = []
+    for item in sorted(items & set(table.index)):
+        repository = re.search(r"//[^/]+/([^/]+/[^/]+)", table.loc[item, "url"])
+        place = repository[1] if repository else table.loc[item, "url"]
+        listed.append((item, place, table.loc[item, "licence"]))
+    return listed
 
 
 def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -380,6 +420,7 @@ def _add_notebooks(
                 "artefacts": artefacts.to_dict("records"),
                 "references": [entry for key, entry in works.items() if key in chapters],
                 "claims": of_notebook,
+                "sources": _sources(notebook),
             }
         site.add("notebook", name, notebook.title, **values)
         for anchor, table in shown.items():
