@@ -47,7 +47,6 @@ def test_notebooks_run_for_real(root: Path, request: pytest.FixtureRequest) -> N
         *(f"example/{name}" for name in files),
         "claims.csv",
         "ledger.csv",
-        "ledger.md",
         "answers.csv",
     }
     # again, and after a failure: the same bytes, without a name of this machine

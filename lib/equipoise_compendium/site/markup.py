@@ -7,8 +7,6 @@ only, through a list of its own.
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import html
 import itertools
 import re
@@ -47,6 +45,7 @@ TAGS = _words(
 _ATTRIBUTES = {
     "*": {"class", "id"},
     "a": {"href", "title", "download"},
+    "div": {"role", "tabindex", "aria-label"},
     "img": {"alt", "src", "width", "height"},
     "td": {"colspan", "rowspan"},
     "th": {"scope", "colspan", "rowspan"},
@@ -141,6 +140,11 @@ class _Renderer(IPythonRenderer):
     def block_math(self, body: str) -> str:
         return f'<span class="tex block">{html.escape(body)}</span>'
 
+    def table(self, text: str) -> str:
+        # It scrolls, so the keyboard must reach it.
+        region = '<div class="scroll" role="group" tabindex="0" aria-label="Table">'
+        return f"{region}<table>{text}</table></div>"
+
     def latex_environment(self, name: str, body: str) -> str:
         return self.block_math(f"\\begin{{{name}}}{body}\\end{{{name}}}")
 
@@ -162,18 +166,6 @@ def prose(text: str) -> Markup:
     # The escaped formula contains no tag, so its span ends at the next one.
     converted = re.sub(r'<span class="tex( block)?">([^<]*)</span>', _converted, marked)
     return Markup(converted)  # noqa: S704 - all of it is clean
-
-
-def framed(page: str) -> str:
-    """Put each table of a page in a region that scrolls, and that the keyboard reaches."""
-    region = Markup('<div class="scroll" role="group" tabindex="0" aria-label="{}">')
-
-    def frame(match: re.Match[str]) -> str:
-        caption = re.search(r"<caption>(.*?)</caption>", match[0], re.DOTALL)
-        label = Markup(caption[1]).striptags() if caption else "Table"  # noqa: S704 - as text
-        return f"{region.format(label)}{match[0]}</div>"
-
-    return re.sub(r"<table\b.*?</table>", frame, page, flags=re.DOTALL)
 
 
 # --- notebooks ------------------------------------------------------------------------------------
@@ -264,11 +256,12 @@ def _output(report: Path, output: Any, context: Context, *, in_opening: bool = F
     """
     macro, values = made_by(output)
     slug = values["name"] if macro in ("table", "words") else values
-    about = {}
+    about = dict[str, Any]()
     if macro in ("table", "words", "figure"):
         about = {"compared": context.compared.get(slug), "code": ""}
         if in_opening and slug in context.code.made:
             about["code"] = f"code-{context.code.made[slug]}"
+    page: Mapping[str, Any]
     match macro:
         case "caption":
             return ""  # a figure of a page has its caption within
@@ -296,7 +289,8 @@ def _other_output(output: Any) -> str:
     if output.output_type == "error":
         return _text(output.evalue)
     if "text/html" in output.data:
-        return framed(clean(output.data["text/html"]))
+        region = '<div class="scroll" role="group" tabindex="0" aria-label="Output">'
+        return f"{region}{clean(output.data['text/html'])}</div>"
     if "text/markdown" in output.data:
         return prose(output.data["text/markdown"])
     if "image/png" in output.data:
@@ -311,17 +305,12 @@ def _text(text: str) -> str:
 
 def _imported(cells: Sequence[Any]) -> dict[str, str]:
     """Return the full name of what the cells of a notebook import, by its name there."""
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
     names = {}
-    for cell in cells:
-        if cell.cell_type != "code":
-            continue
-        with contextlib.suppress(SyntaxError):  # a magic of IPython
-            for node in ast.walk(ast.parse(cell.source)):
-                if isinstance(node, ast.Import):
-                    names |= {each.asname or each.name: each.name for each in node.names}
-                elif isinstance(node, ast.ImportFrom):
-                    for each in node.names:
-                        names[each.asname or each.name] = f"{node.module}.{each.name}"
+    for module, imported in re.findall(r"^(?:from (\S+) )?import (\S.*)$", code, re.MULTILINE):
+        for each in imported.split(", "):
+            name, _, alias = each.partition(" as ")
+            names[alias or name] = f"{module}.{name}" if module else name
     return names
 
 
@@ -364,7 +353,7 @@ class Code:
         return cls(_imported(cells), places, made)
 
     def address(self, name: str) -> str:
-        """Return the address of a name with its module, such as ``equipoise.gfrc``, or ""."""
+        """Return the address of a name with its module, such as ``library.measure``, or ""."""
         module, _, function = name.partition(".")
         full = f"{self.imported[module]}.{function}" if module in self.imported else ""
         return self.places.get(full) or _source(full)

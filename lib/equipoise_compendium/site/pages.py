@@ -32,7 +32,6 @@ from equipoise_compendium.site.markup import (
     article,
     figures,
     formula,
-    framed,
     headings,
     prose,
     tables,
@@ -145,15 +144,20 @@ def work(key: str) -> str:
 # --- pages ----------------------------------------------------------------------------------------
 
 
+def _headline(text: str) -> tuple[str, str]:
+    """Split a text after its first sentence of at least forty characters."""
+    end = re.compile(r"[.?!] (?=[A-Z])").search(text, 40)
+    return (text[: end.start() + 1], text[end.end() :]) if end else (text, "")
+
+
 def _environment() -> jinja2.Environment:
     folders = [Path(str(module.__file__)).parent for module in modules()]
     made = environment(*folders, in_notebook=False)
     made.filters |= {
-        "document": lambda text: Markup(framed(prose(text))),  # noqa: S704 - prose() cleans
+        "document": prose,
         "formula": formula,
         "headings": headings,
-        # The first sentence of at least forty characters, and the rest.
-        "headline": lambda text: re.fullmatch(r"(.{40,}?[.?!]|.*)(?: ([A-Z].*))?", text).groups(""),
+        "headline": _headline,
         "symbol": lambda tex: formula(tex, block=False),
         "work": work,
         "written": repr,
