@@ -40,17 +40,6 @@ from equipoise_compendium.verdicts import QUESTIONS
 from equipoise_compendium.verdicts import read as read_claims
 from equipoise_compendium.writing import write_files
 
-LETTERS = {
-    "reproduced": "=",
-    "reproduced, differences explained": "≈",
-    "partly reproduced": "≠",
-    "cross-checked": "C",
-    "redrawn": "D",
-    "replicated on other data": "R",
-    "not reproduced": "–",
-}
-
-
 # --- what the pages are made of -------------------------------------------------------------------
 
 
@@ -216,7 +205,6 @@ class _Site:
             "menu_of_chapters": [(f"notebooks.html#{each.name}", each.title) for each in chapters],
             "compendium": settings(),
             "guides": [(f"{name}.html", title) for name, (title, _) in guides().items()],
-            "letters": LETTERS,
             "meanings": terms.STATUSES,
             "notebooks": notebooks,
             "has_findings": bool(_findings()),
@@ -408,18 +396,20 @@ def _add_notebooks(
         if name not in site.kept:
             artefacts = ledger[ledger["notebook"] == name]
             chapters = {*artefacts["paper"], *artefacts["work"]}
+            main = by_name.get(settings().main.get(name, ""), {"paper": ""})
             of_notebook = [claim for claim in judged if claim["notebook"] == name]
+            of_notebook.sort(key=lambda claim: claim is not main)
             beside = {}
             for row in artefacts.to_dict("records"):
                 record = records[f"{row['paper']}/{row['artefact']}"]
                 beside[row["anchor"]] = compared(row, record)
-            main = by_name.get(settings().main.get(name, ""), {"paper": ""})
+            entry = works.get(main["paper"], "")
             context = Context(Code.of(cells, explained), moves, by_name, beside)
             values = {
                 "notebook": notebook,
                 "article": article(project.root() / "reports" / name, cells, context),
                 "main": main,
-                "says": "thesis" if works.get(main["paper"], "").startswith("@phd") else "paper",
+                "says": entry.partition("{")[0][4:] if entry.startswith("@phd") else "paper",
                 "systems": shown.get(settings().systems.get(name, "")),
                 "artefacts": artefacts.to_dict("records"),
                 "references": [entry for key, entry in works.items() if key in chapters],
