@@ -26,6 +26,7 @@ from equipoise_compendium.settings import settings
 from equipoise_compendium.site import markup, picture
 from equipoise_compendium.site import pages as site
 from equipoise_compendium.site.added import script
+from equipoise_compendium.site.compared import compared
 from equipoise_studies.conversations import explore_page
 from prose import shipped
 from small_repository import digest, put_report
@@ -174,6 +175,25 @@ def test_the_first_page_has_each_finding_with_both_answers_and_counts_them() -> 
     ledger = pd.read_csv(project.root() / "reports" / "ledger.csv")
     cells, differing = ledger[["cells", "differing"]].sum().astype(int)
     assert f"<b>{cells - differing}</b> of {cells} published cells" in index
+
+
+def test_a_table_on_other_data_lists_its_differences_the_largest_first() -> None:
+    (row,) = [row for row in site.read_ledger().to_dict("records") if row["label"] == "Table 3.7"]
+    records = [each for manifest in build.manifests() for each in manifest["artefacts"]]
+    (record,) = [each for each in records if each["artefact"] == "thesis/table-3.7"]
+    found = compared(row, record)
+    ours = pd.read_csv(project.root() / "reports" / row["notebook"] / record["files"][0])
+    ours = ours[ours["published"].notna()]
+    gaps = ours["JSI"] - ours["published"]
+    largest = ours.loc[gaps.abs().idxmax()]
+    gap, low = largest["JSI"] - largest["published"], largest["low"] - largest["published"]
+    assert len(found.lines) == len(ours)
+    assert found.largest["Row"] == f"{largest['collection']} {largest['run']}"
+    assert found.largest["Difference"] == f"{gap:.4f}".replace("-", "−")
+    assert found.largest["95% CI of it"].startswith(f"[{low:.4f}".replace("-", "−"))
+    shown = [abs(float(line[4].replace("−", "-"))) for line in found.lines]
+    assert shown == sorted(shown, reverse=True)
+    assert found.why
 
 
 def test_a_strip_is_linear_near_zero_and_ends_at_its_limits() -> None:
