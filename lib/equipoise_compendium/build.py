@@ -281,7 +281,6 @@ def summaries() -> Iterator[tuple[str, str]]:
         stream = io.StringIO()
         write_csv(rows, stream)
         made[name] = stream.getvalue()
-    made["ledger.md"] = ledger.markdown(table, judged)
     yield from made.items()
     template = project.root() / "data" / "findings.md"
     if template.is_file():

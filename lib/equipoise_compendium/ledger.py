@@ -9,9 +9,8 @@ from typing import Any
 import pandas as pd
 
 from equipoise_compendium.printed import artefacts
-from equipoise_compendium.rendering import markdown_cell, markdown_table
-from equipoise_compendium.terms import ELSEWHERE, IN_PAPER, STATUSES
-from equipoise_compendium.verdicts import as_claims, counts
+from equipoise_compendium.terms import ELSEWHERE, IN_PAPER
+from equipoise_compendium.verdicts import as_claims
 
 ANSWER_COLUMNS = {answer: answer.replace(" ", "_") for answer in [*IN_PAPER, *ELSEWHERE]}
 """Columns that count findings by answer, in the paper and elsewhere."""
@@ -83,48 +82,8 @@ def answers(row: Mapping[str, str]) -> str:
     return "; elsewhere: ".join(texts) if texts[0] else ""
 
 
-def statuses(table: pd.DataFrame) -> list[tuple[str, int, str]]:
-    """Return each status that occurs in a ledger, the number of artefacts, and its meaning."""
-    numbers = table["status"].value_counts()
-    return [
-        (name, int(numbers[name]), meaning)
-        for name, meaning in STATUSES.items()
-        if name in numbers.index
-    ]
-
-
 def tally(counted: pd.DataFrame) -> list[tuple[str, str, str]]:
     """Return each question, answer and number of claims over all papers, as text."""
     total = counted[counted["paper"] == "all"]
     rows = total[["question", "answer", "claims"]].itertuples(index=False)
     return [(question, answer, str(number)) for question, answer, number in rows]
-
-
-def markdown(table: pd.DataFrame, judged: pd.DataFrame) -> str:
-    """Write the ledger as a Markdown page: counts, then one table per paper with links."""
-    lines = ["# Ledger\n\n"]
-    lines.append(f"The papers have {len(table)} tables and figures.\n\n")
-    lines.append(markdown_table(["Status", "Tables and figures", "Meaning"], statuses(table)))
-    if len(judged):
-        lines.append("\nFindings by both answers, and consistency checks by result:\n\n")
-        lines.append(markdown_table(["Question", "Answer", "Number"], tally(counts(judged))))
-    lines.append("\n[claims.csv](claims.csv) gives each claim with its evidence.\n")
-    for paper, rows in table.groupby("paper", sort=False):
-        lines.append(f"\n## {paper}\n\n")
-        lines.append("| Artefact | Title | Status | Cells | Differing | Findings | Remarks |\n")
-        lines.append("| --- | --- | --- | --- | --- | --- | --- |\n")
-        lines += [_markdown_line(row) for row in rows.to_dict("records")]
-    return "".join(lines)
-
-
-def _markdown_line(row: Mapping[str, str]) -> str:
-    """Write a row of the ledger in Markdown, with a link to the table or drawing."""
-    label = markdown_cell(row["artefact"].replace("-", " "))
-    pages = [file for file in row["files"].split() if file.endswith((".md", ".svg"))]
-    if pages:
-        label = f"[{label}]({pages[0]})"
-    remarks = row["remarks"]
-    if row["data"]:
-        remarks += f" (data: {row['data']})"
-    cells = [row["title"], row["status"], row["cells"], row["differing"], answers(row), remarks]
-    return f"| {label} | {' | '.join(map(markdown_cell, cells))} |\n"

@@ -42,6 +42,8 @@ def use_style() -> None:
             "axes.spines.top": False,
             "figure.constrained_layout.use": True,
             "figure.figsize": (8.0, 4.0),
+            # An SVG names the fonts at every text; the default is a list of ten.
+            "font.sans-serif": ["DejaVu Sans", "Verdana"],
             "font.size": 10,
             "grid.color": "#E3E3E3",
             "grid.linewidth": 0.6,

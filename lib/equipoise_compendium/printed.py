@@ -21,6 +21,8 @@ Basis = Literal["recomputed", "derived", "replicated on other data"]
 PRINTED_FRACTION = re.compile(r"\d+/\d+")
 EMPTY_CELLS = ("", "-", "–", "—")
 """What papers have in a cell without a value."""
+WHOLE_TABLE = "*"
+"""Row and column of a reason in ``explanations.csv`` that concerns a table on other data."""
 _PRINTED_NUMBER = re.compile(
     r"(?P<number>[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?)\s*(?P<marks>[^\d\s.,/+-]*)"
 )
@@ -156,14 +158,6 @@ class Difference:
     reason: str
     proved: bool
 
-    @property
-    def difference(self) -> str:
-        """Return our number minus the published one, or "" for text."""
-        published = Printed.parse(self.printed).number
-        if published is None or not self.ours:
-            return ""
-        return f"{float(self.ours) - published:+.3g}"
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -191,7 +185,7 @@ def _labelled(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return table.set_axis(pd.Index(labels, dtype=object))
 
 
-def _reasons(against: str) -> dict[tuple[str, str], tuple[str, bool]]:
+def reasons_of(against: str) -> dict[tuple[str, str], tuple[str, bool]]:
     """Read the reasons in ``explanations.csv``, by row and column, with whether proved."""
     paper = against.partition("/")[0]
     path = project.data("published", paper, "explanations.csv")
@@ -260,7 +254,7 @@ def compare(
         )
     ours = ours.loc[printed.index, printed.columns]
 
-    reasons = _reasons(against)
+    reasons = reasons_of(against)
     n_cells, largest, differences = 0, None, []
     for column in printed.columns.drop(list(keys)):
         allowed = tolerance.get(column, 0.0) if isinstance(tolerance, Mapping) else tolerance

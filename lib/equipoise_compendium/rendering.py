@@ -1,4 +1,4 @@
-"""The outputs of a notebook: tables, figures and text as escaped HTML, Markdown and text.
+"""The outputs of a notebook: tables, figures and text, as escaped HTML and as plain text.
 
 The macros of ``rendering.html`` write the HTML, in a notebook and on the pages of the site. The
 metadata of an output says which macro wrote it, by `made_by`, so that a page can call it again.
@@ -50,25 +50,10 @@ def markdown_cell(text: object) -> str:
     return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", escaped)
 
 
-def markdown_list(notes: Iterable[str]) -> str:
-    """Write a Markdown list; every entry is escaped."""
-    return "".join(f"- {markdown_cell(note)}\n" for note in notes)
-
-
-def _markdown_of(cell: object) -> str:
-    """Write a cell of a table, or one with a mark and a published value, as `_grid` makes it."""
-    if not isinstance(cell, dict):
-        return markdown_cell(cell)
-    parts = [markdown_cell(cell["text"]), markdown_cell(cell["mark"])]
-    if cell["printed"]:
-        parts.append(f"(published {markdown_cell(cell['printed'])})")
-    return " ".join(filter(None, parts))
-
-
 def markdown_table(header: Sequence[object], rows: Iterable[Iterable[object]]) -> str:
     """Write a Markdown table; every cell is escaped."""
     lines = [[markdown_cell(name) for name in header], ["---"] * len(header)]
-    lines += [list(map(_markdown_of, row)) for row in rows]
+    lines += [list(map(markdown_cell, row)) for row in rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
@@ -118,23 +103,20 @@ class Shown:
         return dict(self.formats), dict(self.metadata)
 
     @classmethod
-    def text(
-        cls, words: str, markdown: str, macro: str, values: Mapping[str, Any], named: object = None
-    ) -> Shown:
-        """Display text in three formats, without control characters; ``macro`` writes the HTML.
+    def text(cls, words: str, macro: str, values: Mapping[str, Any], named: object = None) -> Shown:
+        """Display text, without control characters; ``macro`` writes the HTML.
 
         The metadata keeps the values, or ``named`` where a page looks the values up by it.
         """
         page = getattr(macros(in_notebook=True), macro)(**values)
-        formats = {"text/plain": words, "text/markdown": markdown, "text/html": page}
+        texts = {"text/plain": plain(words), "text/html": plain(page)}
         kept = values if named is None else named
-        texts = {kind: plain(text) for kind, text in formats.items()}
         return cls(texts, {"equipoise": {macro: kept}})
 
     @classmethod
     def paragraph(cls, text: str) -> Shown:
         """Display a paragraph as plain text."""
-        return cls.text(text, markdown_cell(text), "paragraph", {"text": text})
+        return cls.text(text, "paragraph", {"text": text})
 
 
 def made_by(output: Mapping[str, Any]) -> tuple[str, Any]:
@@ -150,7 +132,7 @@ class ShownFigure(Shown):
     def caption(self) -> dict[str, str]:
         """Return the caption by MIME type."""
         words = self.formats["text/plain"]
-        return {"text/plain": words, "text/markdown": f"*{markdown_cell(words)}*"}
+        return {"text/plain": words, "text/html": f"<em>{html.escape(plain(words))}</em>"}
 
     def _ipython_display_(self) -> None:
         import IPython.display
@@ -193,7 +175,7 @@ class KeyFigure:
         handle: Any = IPython.display.DisplayHandle  # IPython has no types
         words = "The figure is drawn below."
         self._image = handle("key figure")
-        self._image.display({"text/plain": words, "text/markdown": words}, raw=True)
+        self._image.display({"text/plain": words}, raw=True)
         self._caption = handle("caption of the key figure")
         self._caption.display({"text/plain": ""}, metadata=CAPTION, raw=True)
 
@@ -307,11 +289,6 @@ def difference_lines(differences: Iterable[Difference]) -> list[str]:
     return lines
 
 
-OTHER_STUDY = "The parameters, the data or the code differ from the published study."
-"""Sentence above cells that differ from published ones without a reason."""
-_DIFFERING = ["Row", "Column", "Ours", "Published", "Difference"]
-
-
 def show_table(
     name: str,
     caption: str,
@@ -324,29 +301,15 @@ def show_table(
 
     ``verdict`` is the sentence after the caption if there is no comparison.
     """
-    table, notes, unexplained = ours, list[str](), list[Difference]()
+    table, notes = ours, list[str]()
     if comparison is not None:
         table = comparison.ours
         equal = comparison.cells - len(comparison.differences)
         verdict = f"{equal} of {comparison.cells} published cells agree at the published precision."
-        unexplained = [each for each in comparison.differences if not each.reason]
-        notes = difference_lines(each for each in comparison.differences if each.reason)
-    grid = _grid(table, digits, comparison)
-    values: dict[str, Any] = {"name": name, "caption": caption, "verdict": verdict, **grid}
-    values["notes"] = notes
-    title = f"{markdown_cell(caption)}. {verdict}".strip()
-    markdown = f"{title}\n\n{markdown_table(grid['header'], grid['rows'])}"
-    if notes:
-        markdown += f"\n{markdown_list(notes)}"
-    if unexplained:
-        listed = [
-            [each.row, each.column, each.ours, each.printed, each.difference]
-            for each in unexplained
-        ]
-        values["unexplained"] = {"title": OTHER_STUDY, "header": _DIFFERING, "rows": listed}
-        markdown += f"\n{OTHER_STUDY}\n\n{markdown_table(_DIFFERING, listed)}"
-    words = [f"{caption}. {verdict}".strip(), *notes, *difference_lines(unexplained)]
-    return Shown.text("\n".join(words), markdown, "table", values)
+        notes = difference_lines(comparison.differences)
+    values = {"name": name, "caption": caption, "verdict": verdict, "notes": notes}
+    words = [f"{caption}. {verdict}".strip(), *notes]
+    return Shown.text("\n".join(words), "table", {**values, **_grid(table, digits, comparison)})
 
 
 def show_variant(
@@ -357,24 +320,16 @@ def show_variant(
     if default is not None:
         tables["default parameters"] = default
     grids = {title: _grid(table, digits) for title, table in tables.items()}
-    markdown = f"{markdown_cell(caption)}\n"
-    for title, grid in grids.items():
-        written = markdown_table(grid["header"], grid["rows"])
-        markdown += f"\n{markdown_cell(title)}\n\n{written}"
     values = {"caption": caption, "tables": grids}
-    return Shown.text(f"{caption}, {variant}", markdown, "variant", values)
+    return Shown.text(f"{caption}, {variant}", "variant", values)
 
 
 def show_words(name: str, caption: str, said: Iterable[tuple[str, str]]) -> Shown:
     """Display utterances by speaker, line by line, as plain text."""
     by_line = [[speaker, plain(text).split("\n")] for speaker, text in said]
-    paragraphs = []
-    for speaker, lines in by_line:
-        for line in filter(str.strip, lines):
-            paragraphs.append(f"{markdown_cell(speaker)}: {markdown_cell(line)}")
-    markdown = f"{markdown_cell(caption)}\n\n" + "\n\n".join(paragraphs) + "\n"
+    words = [f"{speaker}: {line}" for speaker, lines in by_line for line in lines if line.strip()]
     values = {"name": name, "caption": caption, "said": by_line}
-    return Shown.text(f"{caption}.", markdown, "words", values)
+    return Shown.text("\n".join([f"{caption}.", *words]), "words", values)
 
 
 # --- claims, answer, summary ----------------------------------------------------------------------
@@ -519,26 +474,18 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
     ``evidence`` are its rows.
     """
     statement = str(claim["statement"])
-    header, lines = claim_table(claim["evidence"])
+    _, lines = claim_table(claim["evidence"])
     label = str(claim["kind"]).capitalize()
-    markdown = f"**{label}:** {markdown_cell(statement)}\n\n{markdown_table(header, lines)}"
-    for question, answer, reason in claim_answers(claim):
-        markdown += f"\n- {question.capitalize()}: **{answer}**, {markdown_cell(reason)}"
-    for term, text in claim_details(claim):
-        markdown += f"\n- {term}: {markdown_cell(text)}"
     words = [f"{label}: {statement}"]
     words += [", ".join(filter(None, line)) for line in lines]
     name = f"{claim['paper']}/{claim['claim']}"
-    return Shown.text("\n".join(words), markdown, "claim", {"claim": claim}, name)
+    return Shown.text("\n".join(words), "claim", {"claim": claim}, name)
 
 
 def show_answer(sentences: Sequence[str]) -> Shown:
     """Display the answer of a notebook; with three or more sentences, as a list after the first."""
-    listed = list(sentences[1:]) if len(sentences) > 2 else []
-    text = sentences[0] if listed else " ".join(sentences)
-    markdown = f"**Answer.** {markdown_cell(text)}\n\n{markdown_list(listed)}"
     values = {"sentences": list(sentences)}
-    return Shown.text(f"Answer. {' '.join(sentences)}", markdown, "answer", values)
+    return Shown.text(f"Answer. {' '.join(sentences)}", "answer", values)
 
 
 def show_summary(rows: Sequence[Sequence[object]]) -> Shown:
@@ -548,4 +495,4 @@ def show_summary(rows: Sequence[Sequence[object]]) -> Shown:
     header = ["Artefact", "Status", "Published cells", "Differing", "Claims"]
     words = f"{len(rows)} tables and figures regenerated"
     values = {"title": "What this notebook regenerates", "header": header, "rows": rows}
-    return Shown.text(words, markdown_table(header, rows), "summary", values)
+    return Shown.text(words, "summary", values)

@@ -135,10 +135,9 @@ class Report:
                     raise
                 problem = f"Not compared: {error}."
             shown = show_table(slug, title, ours, comparison, digits, problem)
-        files = [f"tables/{slug}.{kind}" for kind in ("csv", "md")]
-        write_csv(ours, self.folder / files[0], for_spreadsheets=True)
-        (self.folder / files[1]).write_text(shown.formats["text/markdown"], encoding="utf-8")
-        self._record(name, basis, data, note, files, comparison)
+        file = f"tables/{slug}.csv"
+        write_csv(ours, self.folder / file, for_spreadsheets=True)
+        self._record(name, basis, data, note, [file], comparison)
         return shown
 
     def figure(
@@ -195,13 +194,13 @@ class Report:
         basis: Basis = "derived",
         data: str = "",
     ) -> Shown:
-        """Display a prompt or a dialogue by speaker, and save it as Markdown.
+        """Display a prompt or a dialogue by speaker, and save it as text.
 
         The parameters are as in `figure`.
         """
         slug = _slug(name)
-        shown, file = show_words(slug, self._title(name, caption), said), f"tables/{slug}.md"
-        (self.folder / file).write_text(shown.formats["text/markdown"], encoding="utf-8")
+        shown, file = show_words(slug, self._title(name, caption), said), f"tables/{slug}.txt"
+        (self.folder / file).write_text(shown.formats["text/plain"] + "\n", encoding="utf-8")
         self._record(name, basis, data, "", [file], None)
         return shown
 

@@ -31,6 +31,10 @@ class Settings(_Table):
     - ``pages``: Python modules that add pages to the site
     - ``systems``: by the name of a notebook, its table of systems, such as ``anscombe-table-1``,
       which its page shows at the top, to be sorted
+    - ``published``: by the name of a column of published values, our column of the same quantity,
+      if its name is not ``published <our column>`` or ``<our column>, published``
+    - ``main``: by the name of a notebook, its main claim, such as ``anscombe/same-line``
+    - ``repository``: the address of the repository on a forge; code on the pages leads to it
     - ``quantities``, ``products``: short names in formulas that are set upright, and long ones that
       are not
     """
@@ -49,6 +53,9 @@ class Settings(_Table):
     bibliography: str = "data/published/sources.bib"
     pages: tuple[str, ...] = ()
     systems: dict[str, str] = {}
+    published: dict[str, str] = {}
+    main: dict[str, str] = {}
+    repository: str = ""
     quantities: tuple[str, ...] = ()
     products: tuple[str, ...] = ()
 

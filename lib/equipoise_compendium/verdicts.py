@@ -251,7 +251,11 @@ def elsewhere(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tu
         return "inconclusive", "collections disagree: " + "; ".join(map(" ".join, pairs))
     if votes:
         return results[0], "; ".join(told)
-    return "inconclusive", "; ".join(f"{row['collection']}: {_why_open(row)}" for row in rows)
+    collections_by_reason: dict[str, list[str]] = {}
+    for row in rows:
+        collections_by_reason.setdefault(_why_open(row), []).append(row["collection"])
+    reasons = [f"{', '.join(names)}: {why}" for why, names in collections_by_reason.items()]
+    return "inconclusive", "; ".join(reasons)
 
 
 def _why_open(row: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import time
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,11 @@ from equipoise import catalogue
 from equipoise_compendium import build, plots, project, rendering, terms, verdicts
 from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE
 from equipoise_compendium.report import Report
+from equipoise_compendium.settings import settings
 from equipoise_compendium.site import markup, picture
 from equipoise_compendium.site import pages as site
 from equipoise_compendium.site.added import script
+from equipoise_compendium.site.compared import compared
 from equipoise_studies.conversations import explore_page
 from prose import shipped
 from small_repository import digest, put_report
@@ -158,7 +159,8 @@ def test_the_picture_has_every_cell_that_differs_and_leads_to_it() -> None:
 def test_the_first_page_has_each_finding_with_both_answers_and_counts_them() -> None:
     index = (SITE / "index.html").read_text(encoding="utf-8")
     square = (
-        r'class="square" href="claims.html#([^"]+)"[^>]*><i class="([^"]+)"></i><i class="([^"]+)"'
+        r'class="square(?: main)?" href="claims.html#([^"]+)"[^>]*>'
+        r'<i class="([^"]+)"></i><i class="([^"]+)"'
     )
     expected = []
     for claim in verdicts.read():
@@ -175,10 +177,29 @@ def test_the_first_page_has_each_finding_with_both_answers_and_counts_them() -> 
     assert f"<b>{cells - differing}</b> of {cells} published cells" in index
 
 
+def test_a_table_on_other_data_lists_its_differences_the_largest_first() -> None:
+    (row,) = [row for row in site.read_ledger().to_dict("records") if row["label"] == "Table 3.7"]
+    records = [each for manifest in build.manifests() for each in manifest["artefacts"]]
+    (record,) = [each for each in records if each["artefact"] == "thesis/table-3.7"]
+    found = compared(row, record)
+    ours = pd.read_csv(project.root() / "reports" / row["notebook"] / record["files"][0])
+    ours = ours[ours["published"].notna()]
+    gaps = ours["JSI"] - ours["published"]
+    largest = ours.loc[gaps.abs().idxmax()]
+    gap, low = largest["JSI"] - largest["published"], largest["low"] - largest["published"]
+    assert len(found.lines) == len(ours)
+    assert found.largest["Row"] == f"{largest['collection']} {largest['run']}"
+    assert found.largest["Difference"] == f"{gap:.4f}".replace("-", "−")
+    assert found.largest["95% CI of it"].startswith(f"[{low:.4f}".replace("-", "−"))
+    shown = [abs(float(line[4].replace("−", "-"))) for line in found.lines]
+    assert shown == sorted(shown, reverse=True)
+    assert found.why
+
+
 def test_a_strip_is_linear_near_zero_and_ends_at_its_limits() -> None:
-    places = [picture.left(value, 1000) for value in (-1e9, -1000, -1, -0.5, 0, 0.5, 1, 1000, 1e9)]
+    places = [picture.left(value) for value in (-1e9, -1000, -1, -0.5, 0, 0.5, 1, 1000, 1e9)]
     assert places == [4, 4, 38.5, 44.2, 50, 55.8, 61.5, 96, 96]
-    ones, tens, hundreds = (picture.left(value, 1000) for value in (1, 10, 100))
+    ones, tens, hundreds = (picture.left(value) for value in (1, 10, 100))
     assert tens - ones == pytest.approx(hundreds - tens, abs=0.2)
 
 
@@ -259,7 +280,8 @@ def test_the_citation_has_year_version_and_address_of_the_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     citation = (project.root() / "CITATION.cff").read_text(encoding="utf-8")
-    (tmp_path / "CITATION.cff").write_text(f"{citation}url: https://example.org/equipoise\n")
+    release = "commit: 0123abc\nurl: https://example.org/equipoise\n"
+    (tmp_path / "CITATION.cff").write_text(f"{citation}{release}")
     monkeypatch.setattr(project, "root", lambda: tmp_path)
     entry = site._software()
     version, year = (
@@ -270,22 +292,29 @@ def test_the_citation_has_year_version_and_address_of_the_release(
     assert f"  version = {{{version[1]}}}," in entry
     assert f"  year = {{{year[1][:4]}}}," in entry
     assert "  url = {https://example.org/equipoise}," in entry
+    assert "  note = {commit 0123abc}," in entry
+    (tmp_path / "data").mkdir()
+    address = "https://forge.example/us/equipoise"
+    (tmp_path / "data" / "compendium.toml").write_text(f'repository = "{address}"\n')
+    assert f"  url = {{{address}}}," in site._software()
 
 
-def test_a_caption_stays_within_the_label_of_its_table() -> None:
-    hostile = '"><b id="x" style="position:fixed">over</b> \' onclick="1" &quot; class="y'
-    page = markup.framed(
-        markup.clean(f"<table><caption>{hostile}</caption><tr><td>1</td></tr></table>")
-    )
-    found: list[tuple[str, dict[str, str | None]]] = []
-
-    class Tags(HTMLParser):
-        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            found.append((tag, dict(attrs)))
-
-    Tags().feed(page)
-    assert set(found[0][1]) == {"class", "role", "tabindex", "aria-label"}
-    assert all(set(values) <= {"id", "class"} for _, values in found[1:])
+def test_names_in_code_lead_to_measures_and_to_the_forge(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = SITE.parent / "thesis_ch4_ranking_bias" / "thesis_ch4_ranking_bias.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    code = markup.Code.of(cells, {"equipoise.texfair": "measures.html#ranking-bias-texfair"})
+    texfair = '<a href="measures.html#ranking-bias-texfair">equipoise.texfair</a>([])'
+    source = "equipoise.texfair([]); claims.differences(x); pd.read_csv(y)"
+    assert texfair in code.written(source, 1)
+    assert "forge" not in code.written(source, 1)
+    chosen = settings().model_copy(update={"repository": "https://forge.example/us"})
+    monkeypatch.setattr(markup, "settings", lambda: chosen)
+    markup._source.cache_clear()
+    study = "lib/equipoise_studies/ranking_bias/claims.py"
+    address = f'<a href="https://forge.example/us/blob/HEAD/{study}">claims.differences</a>'
+    assert address in code.written(source, 1)
+    assert "pd.read_csv(y)" in code.written(source, 1)
+    markup._source.cache_clear()
 
 
 @pytest.mark.usefixtures("one_process")
@@ -309,8 +338,6 @@ def test_words_keep_their_lines_and_are_no_markup() -> None:
     words = rendering.show_words("p", "A <b>prompt</b>", said).formats
     assert "<td>one<br>&lt;script&gt;two&lt;/script&gt;<br><br>| *three*</td>" in words["text/html"]
     assert "A &lt;b&gt;prompt&lt;/b&gt;" in words["text/html"]
-    assert "<script>" not in words["text/markdown"]
-    assert r"\| \*three\*" in words["text/markdown"]
 
 
 @pytest.fixture
@@ -396,7 +423,7 @@ WITHOUT_REPEATED = """(() => { const repeated = (all, kept) => [...all].slice(ke
   document.querySelectorAll("ul, ol").forEach(list => repeated(list.children, 12));
   repeated(document.querySelectorAll("details.claim"), 12);
   repeated(document.querySelectorAll("math"), 12);
-  repeated(document.querySelectorAll(".code"), 3); })()"""
+  repeated(document.querySelectorAll("details.code"), 3); })()"""
 """Removes rows, items, claims, formulas and code like those before them, which axe reads."""
 FLAT_FORMULAS = """[...document.querySelectorAll('math')]
   .filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 6).length"""
@@ -460,6 +487,23 @@ TASKS = {
         ["click main a[href='differing.html']", "type thesis"],
         "tbody tr:has-text('thesis') td.wide",
     ),
+    "the largest difference of Table 4.1, and why": (
+        ["search table 4.1", "first"],
+        "[id='thesis-table-4.1'] .status :text('Largest difference')",
+    ),
+    "patience with its effect": (["search patience", "first"], "#settings, .explored svg"),
+    "the command for runs": (["search score my runs", "first"], ".document pre"),
+    "what Chapter 4 found about neural rankers": (
+        ["click .works a[href='thesis_ch4_ranking_bias.html']"],
+        ".first .verdict",
+    ),
+    "the code of the key figure of chapter 5": (
+        [
+            "click .works a[href='thesis_ch5_attribution.html']",
+            "click .first figcaption a[href^='#code-']",
+        ],
+        "details.code[open] pre:target",
+    ),
     "the figure of placebo labels": (["search placebo figure", "first"], "figure:target img"),
 }
 """What a newcomer looks for from the first page: actions, and what must be in view."""
@@ -502,7 +546,7 @@ def test_a_newcomer_needs_three_actions_and_few_seconds(
 @in_a_browser
 def test_a_table_of_systems_is_sorted_by_number(browser: Browser) -> None:
     page = browser.open((SITE / "thesis_ch4_ranking_bias.html").as_uri())
-    column = """[...document.querySelectorAll('table.sortable tbody tr')]
+    column = """[...document.querySelector('table.sortable').tBodies[0].rows]
         .map(row => row.cells[[...row.parentElement.parentElement.tHead.rows[0].cells]
         .findIndex(head => head.textContent === 'NFaiRR')].textContent)"""
     page.click("th button:text-is('NFaiRR')")
@@ -564,6 +608,31 @@ def test_escape_closes_a_menu_paper_has_every_fold_and_bibtex_is_copied(browser:
 
 
 @in_a_browser
+def test_a_square_opens_its_finding_and_escape_returns_to_it(browser: Browser) -> None:
+    page = browser.open((SITE / "index.html").as_uri())
+    anchor = page.run("document.querySelector('.square.main').hash.slice(1)")
+    page.click(".square.main")
+    assert page.in_view(f"#panel-{anchor} blockquote")
+    links = page.run(f"[...document.querySelectorAll('#panel-{anchor} a')].map(a => a.innerText)")
+    assert links == ["Evidence", "Code", "Data", "Cite"]
+    page.press("Escape")
+    assert page.run("document.querySelector('.panel:popover-open')") is None
+    assert page.run("document.activeElement.hash") == f"#{anchor}"
+    page.close()
+
+
+@in_a_browser
+def test_a_search_without_a_hit_says_what_to_try(browser: Browser) -> None:
+    page = browser.open(f"{(SITE / 'find.html').as_uri()}?q=xyzzy")
+    assert page.in_view("#nothing a")
+    page.run("document.querySelector('#q').value = '--intervals'")
+    page.run("document.querySelector('#q').dispatchEvent(new Event('input'))")
+    assert page.run("document.querySelector('#nothing').hidden")
+    assert page.in_view("#all a:text('equipoise score gfr')")
+    page.close()
+
+
+@in_a_browser
 def test_the_picture_of_cells_shows_one_paper(browser: Browser) -> None:
     page = browser.open((SITE / "artefacts.html").as_uri())
     page.press("Tab")
@@ -573,6 +642,7 @@ def test_the_picture_of_cells_shows_one_paper(browser: Browser) -> None:
         .filter(row => row.offsetParent).length"""
     everything = page.run(visible)
     ledger = pd.read_csv(project.root() / "reports" / "ledger.csv")
+    ledger = ledger[ledger["status"] != terms.REPLICATED]
     assert everything == len(ledger)
     page.click("label:has(#paper-2)")
     second = ledger["paper"].unique()[1]
@@ -663,8 +733,18 @@ def test_one_search_leads_from_a_sentence_to_criterion_data_and_number(browser: 
     page.close()
 
 
+def test_a_page_names_the_licence_of_its_data() -> None:
+    text = (SITE / "thesis_ch4_ranking_bias.html").read_text(encoding="utf-8")
+    row = "<td>grepbiasir</td><td>KlaraKrieg/GrepBiasIR</td><td>CC0-1.0</td>"
+    assert row in text
+    assert row not in (SITE / "utterance_permutations.html").read_text(encoding="utf-8")
+
+
 def test_the_protocol_is_one_page() -> None:
     text = (SITE / "protocol.html").read_text(encoding="utf-8")
+    dates = pd.read_csv(project.root() / "data/published/data_dates.csv")
+    assert all((project.root() / "data" / file).is_file() for file in dates["file"])
+    assert all(f"<td>{date}</td>" in text for date in dates["first recorded"])
     protocol = (project.root() / "data/published/protocol.md").read_text(encoding="utf-8")
     assert len(protocol.split()) <= 1500
     for term in re.findall(r"^\*\*(.+?)\*\*", protocol, re.MULTILINE):
@@ -681,10 +761,13 @@ def test_a_link_to_a_table_opens_its_section_and_one_switch_shows_the_code(
     assert page.in_view("[id='thesis-table-4.2']")
     opened = "document.querySelectorAll('details.part[open]').length"
     assert page.run(opened) == 1
-    code = "[...document.querySelectorAll('.code')].filter(e => e.offsetParent).length"
-    assert page.run(code) == 0
+    code = "[...document.querySelectorAll('details.code pre')].filter(e => e.checkVisibility())"
+    assert page.run(f"{code}.length") == 0
+    page.click("details.part[open] details.code:has(+ .work [id='thesis-table-4.2']) summary")
+    assert '"thesis/table-4.2"' in page.run(f"{code}.at(-1).textContent")
     page.click("label:has(#show-code)")
-    assert page.run(code) > 0
+    assert page.run(f"{code}.length") > 30
+    page.click("label:has(#show-code)")
     page.click("label:has(#open-all)")
     assert page.run(opened) == page.run("document.querySelectorAll('details.part').length") > 3
     page.close()

@@ -33,7 +33,8 @@ class Page:
     """A page: its name in addresses, its title, and the values of its template.
 
     ``entries``: what a reader may look for on it by name. ``moves``: by the address of a figure,
-    such as ``notebook.html#name``, the place of the page that changes its numbers.
+    such as ``notebook.html#name``, the place of the page that changes its numbers. ``explained``:
+    by the full name of a function, its place on the page.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Page:
     values: Mapping[str, Any]
     entries: tuple[Part, ...] = ()
     moves: Mapping[str, str] = field(default_factory=dict)
+    explained: Mapping[str, str] = field(default_factory=dict)
 
 
 def modules() -> list[ModuleType]:

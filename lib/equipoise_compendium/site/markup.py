@@ -13,6 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,8 +27,10 @@ from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, String
 
 from equipoise.errors import plain
+from equipoise_compendium import project
 from equipoise_compendium.rendering import macros, made_by
 from equipoise_compendium.settings import settings
+from equipoise_compendium.site.compared import Compared
 
 
 def _words(text: str) -> set[str]:
@@ -41,6 +45,7 @@ TAGS = _words(
 _ATTRIBUTES = {
     "*": {"class", "id"},
     "a": {"href", "title", "download"},
+    "div": {"role", "tabindex", "aria-label"},
     "img": {"alt", "src", "width", "height"},
     "td": {"colspan", "rowspan"},
     "th": {"scope", "colspan", "rowspan"},
@@ -59,6 +64,7 @@ _HEADING = re.compile(
     r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', re.DOTALL
 )
 _CONVERTER = math_core.LatexToMathML()
+_CODE = '<abbr title="Code">&lt;/&gt;</abbr>'
 
 
 # --- what may pass --------------------------------------------------------------------------------
@@ -134,6 +140,11 @@ class _Renderer(IPythonRenderer):
     def block_math(self, body: str) -> str:
         return f'<span class="tex block">{html.escape(body)}</span>'
 
+    def table(self, text: str) -> str:
+        # It scrolls, so the keyboard must reach it.
+        region = '<div class="scroll" role="group" tabindex="0" aria-label="Table">'
+        return f"{region}<table>{text}</table></div>"
+
     def latex_environment(self, name: str, body: str) -> str:
         return self.block_math(f"\\begin{{{name}}}{body}\\end{{{name}}}")
 
@@ -155,18 +166,6 @@ def prose(text: str) -> Markup:
     # The escaped formula contains no tag, so its span ends at the next one.
     converted = re.sub(r'<span class="tex( block)?">([^<]*)</span>', _converted, marked)
     return Markup(converted)  # noqa: S704 - all of it is clean
-
-
-def framed(page: str) -> str:
-    """Put each table of a page in a region that scrolls, and that the keyboard reaches."""
-    region = Markup('<div class="scroll" role="group" tabindex="0" aria-label="{}">')
-
-    def frame(match: re.Match[str]) -> str:
-        caption = re.search(r"<caption>(.*?)</caption>", match[0], re.DOTALL)
-        label = Markup(caption[1]).striptags() if caption else "Table"  # noqa: S704 - as text
-        return f"{region.format(label)}{match[0]}</div>"
-
-    return re.sub(r"<table\b.*?</table>", frame, page, flags=re.DOTALL)
 
 
 # --- notebooks ------------------------------------------------------------------------------------
@@ -236,24 +235,46 @@ def _outputs(cells: Sequence[Any]) -> Iterator[Any]:
         yield from cell.get("outputs", [])
 
 
-def _output(
-    report: Path, output: Any, moves: Mapping[str, str], judged: Mapping[str, Mapping[str, Any]]
-) -> str:
-    """Write an output of a cell by its macro, with links; a claim, with its answers."""
+@dataclass(frozen=True)
+class Context:
+    """What the outputs of a notebook need of the site.
+
+    ``moves``: by the address of a figure, the page on which a reader changes its numbers.
+    ``judged``: the claims by name. ``compared``: artefacts by their anchor.
+    """
+
+    code: Code
+    moves: Mapping[str, str]
+    judged: Mapping[str, Mapping[str, Any]]
+    compared: Mapping[str, Compared]
+
+
+def _output(report: Path, output: Any, context: Context, *, in_opening: bool = False) -> str:
+    """Write an output of a cell by its macro, with links; a claim, with its answers.
+
+    In the opening, a link leads to the code that is below.
+    """
     macro, values = made_by(output)
+    slug = values["name"] if macro in ("table", "words") else values
+    about = dict[str, Any]()
+    if macro in ("table", "words", "figure"):
+        about = {"compared": context.compared.get(slug), "code": ""}
+        if in_opening and slug in context.code.made:
+            about["code"] = f"code-{context.code.made[slug]}"
+    page: Mapping[str, Any]
     match macro:
         case "caption":
             return ""  # a figure of a page has its caption within
         case "figure":
             figure = Figure.of(report, output)
             links = _links(report, SVG=f"figures/{values}.svg", Values=f"figures/{values}.csv")
-            page = {"figure": figure, "links": links, "moves": moves.get(figure.address, "")}
+            moves = context.moves.get(figure.address, "")
+            page = {"figure": figure, "links": links, "moves": moves, **about}
         case "claim":
-            page = {"claim": judged[values]}
+            page = {"claim": context.judged[values]}
         case "table" | "words":
-            slug = values["name"]
-            links = _links(report, CSV=f"tables/{slug}.csv", Markdown=f"tables/{slug}.md")
-            page = {**values, "links": links}
+            links = _links(report, CSV=f"tables/{slug}.csv", Text=f"tables/{slug}.txt")
+            page = {**values, "links": links, **about}
         case "answer" | "paragraph" | "summary":
             page = values
         case _:
@@ -268,7 +289,8 @@ def _other_output(output: Any) -> str:
     if output.output_type == "error":
         return _text(output.evalue)
     if "text/html" in output.data:
-        return framed(clean(output.data["text/html"]))
+        region = '<div class="scroll" role="group" tabindex="0" aria-label="Output">'
+        return f"{region}{clean(output.data['text/html'])}</div>"
     if "text/markdown" in output.data:
         return prose(output.data["text/markdown"])
     if "image/png" in output.data:
@@ -281,18 +303,85 @@ def _text(text: str) -> str:
     return str(Markup("<pre>{}</pre>").format(plain(text)))
 
 
-def _code(source: str) -> str:
-    """Write Python as HTML; only comments, keywords and strings are marked, for small pages."""
+def _imported(cells: Sequence[Any]) -> dict[str, str]:
+    """Return the full name of what the cells of a notebook import, by its name there."""
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    names = {}
+    for module, imported in re.findall(r"^(?:from (\S+) )?import (\S.*)$", code, re.MULTILINE):
+        for each in imported.split(", "):
+            name, _, alias = each.partition(" as ")
+            names[alias or name] = f"{module}.{name}" if module else name
+    return names
 
-    def mark(token: tuple[Any, str]) -> str:
-        kinds = {Comment: "c", Keyword: "k", String: "s"}
-        return next((name for kind, name in kinds.items() if token[0] in kind), "")
 
-    parts = []
-    for name, tokens in itertools.groupby(PythonLexer().get_tokens(source), key=mark):
-        text = html.escape(plain("".join(value for _, value in tokens)), quote=False)
-        parts.append(f'<span class="{name}">{text}</span>' if name else text)
-    return f"<pre>{''.join(parts)}</pre>"
+@cache
+def _source(name: str) -> str:
+    """Return the address of the source of a function on the forge; empty without one."""
+    if not settings().repository:
+        return ""
+    module, _, function = name.rpartition(".")
+    try:
+        owner = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError):
+        return ""
+    path = Path("lib", *getattr(owner, "__module__", module).split(".")).with_suffix(".py")
+    if not (project.root() / path).is_file():
+        return ""
+    return f"{settings().repository}/blob/HEAD/{path.as_posix()}"
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code of a notebook, whose names lead to their explanation.
+
+    ``imported``: full names by the names in the notebook. ``places``: addresses by full names.
+    ``made``: by the name of a table or figure, the number of the cell that makes it.
+    """
+
+    imported: Mapping[str, str]
+    places: Mapping[str, str]
+    made: Mapping[str, int]
+
+    @classmethod
+    def of(cls, cells: Sequence[Any], places: Mapping[str, str]) -> Code:
+        """Read imports, tables and figures of the cells."""
+        made = {}
+        for index, cell in enumerate(cells):
+            if cell.cell_type == "code":
+                for name in re.findall(r'\.(?:figure|table)\(\s*"([^"]+)"', cell.source):
+                    made[name.replace("/", "-")] = index
+        return cls(_imported(cells), places, made)
+
+    def address(self, name: str) -> str:
+        """Return the address of a name with its module, such as ``library.measure``, or ""."""
+        module, _, function = name.partition(".")
+        full = f"{self.imported[module]}.{function}" if module in self.imported else ""
+        return self.places.get(full) or _source(full)
+
+    def written(self, source: str, index: int) -> str:
+        """Write a cell as HTML; only comments, keywords and strings are marked, for small pages."""
+
+        def mark(token: tuple[Any, str]) -> str:
+            kinds = {Comment: "c", Keyword: "k", String: "s"}
+            return next((name for kind, name in kinds.items() if token[0] in kind), "")
+
+        def link(match: re.Match[str]) -> str:
+            address = html.escape(self.address(match[0]))
+            return f'<a href="{address}">{match[0]}</a>' if address else match[0]
+
+        parts = []
+        for name, tokens in itertools.groupby(PythonLexer().get_tokens(source), key=mark):
+            text = html.escape(plain("".join(value for _, value in tokens)), quote=False)
+            linked = re.sub(r"\b[A-Za-z_]\w*\.[A-Za-z_]\w*", link, text)
+            parts.append(f'<span class="{name}">{text}</span>' if name else linked)
+        return f'<pre id="code-{index}">{"".join(parts)}</pre>'
+
+
+def _folded(code: list[str]) -> str:
+    """Fold the code of cells that makes what follows; empties the list."""
+    text = "".join(code)
+    code.clear()
+    return f'<details class="code"><summary>{_CODE}</summary>{text}</details>' if text else ""
 
 
 @dataclass
@@ -318,53 +407,76 @@ class Section:
         return ", ".join(f"{n} {name}{'s' if n > 1 else ''}" for name, n in counts.items() if n)
 
 
+@dataclass
+class Opening:
+    """The opening of a notebook as clean markup, and its answer as sentences."""
+
+    question: str = ""
+    answer: Sequence[str] = ()
+    figure: str = ""
+    rest: str = ""
+
+    def add(self, report: Path, cell: Any, context: Context) -> None:
+        """Add a cell: the title with the question, or the answer with its figure and table."""
+        if cell.cell_type != "code":
+            text = cell.source if cell.cell_type == "raw" else re.sub(r"^#+ .*", "", cell.source)
+            self.question += _text(text) if cell.cell_type == "raw" else prose(text)
+        for output in cell.get("outputs", []):
+            macro, values = made_by(output)
+            if macro == "answer":
+                self.answer = values["sentences"]
+            elif macro == "figure":
+                self.figure += _output(report, output, context, in_opening=True)
+            else:
+                self.rest += _output(report, output, context, in_opening=True)
+
+
 @dataclass(frozen=True)
 class Article:
     """An executed notebook as clean markup: the opening, and the sections that follow.
 
-    ``opening``: question, answer and key figure. ``rest``: what precedes the first section.
+    ``rest``: what precedes the first section.
     """
 
-    opening: str
+    opening: Opening
     rest: str
     sections: list[Section]
 
 
-def article(
-    report: Path,
-    cells: Sequence[Any],
-    moves: Mapping[str, str],
-    judged: Mapping[str, Mapping[str, Any]],
-) -> Article:
+def article(report: Path, cells: Sequence[Any], context: Context) -> Article:
     """Write the cells of the executed notebook of a report as HTML.
 
-    ``moves``: by the address of a figure, the page on which a reader changes its numbers.
-    ``judged``: the claims by name.
+    The code since the last output is folded above the output that it makes.
     """
     # The question, its answer and the figure that shows it come before how they were made.
     answers = [made_by(output)[0] == "answer" for output in _outputs(cells[1:2])]
     n_opening = 2 if any(answers) else 1
-    opening, sections = "", [Section("", "", "")]
+    opening, sections, code = Opening(), [Section("", "", "")], list[str]()
     for index, cell in enumerate(cells):
-        if cell.cell_type == "markdown":
-            written = str(prose(cell.source))
-            before, *parts = _HEADING.split(written)
-        elif cell.cell_type == "raw":
-            written = _text(cell.source)
-            before, parts = written, []
-        else:
-            kind = "parameters" if "parameters" in cell.metadata.get("tags", []) else "code"
-            outputs = "".join(_output(report, output, moves, judged) for output in cell.outputs)
-            written = f'<div class="{kind}">{_code(cell.source)}</div>'
-            written += f'<div class="work">{outputs}</div>'
-            before, parts = written, []
         if index < n_opening:
-            opening += written
+            opening.add(report, cell, context)
             continue
+        outputs = cell.get("outputs", [])
+        before, parts = "", []
+        if cell.cell_type == "markdown":
+            before, *parts = _HEADING.split(str(prose(cell.source)))
+            if parts:
+                before += _folded(code)
+        elif cell.cell_type == "raw":
+            before = _text(cell.source)
+        else:
+            code.append(context.code.written(cell.source, index))
+            shown = "".join(_output(report, output, context) for output in outputs)
+            if "parameters" in cell.metadata.get("tags", []):
+                before = f'<div class="parameters">{code.pop()}</div>'
+            elif shown:
+                before = _folded(code)
+            before += f'<div class="work">{shown}</div>' if shown else ""
         sections[-1].content += before
         for anchor, title, content in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
             sections.append(Section(html.unescape(anchor), title, content))
-        sections[-1].made.update(made_by(output)[0] for output in cell.get("outputs", []))
+        sections[-1].made.update(made_by(output)[0] for output in outputs)
+    sections[-1].content += _folded(code)
     return Article(opening, sections[0].content, sections[1:])
 
 

@@ -17,19 +17,21 @@ import pandas as pd
 import yaml
 from markupsafe import Markup
 
-from equipoise_compendium import build, project, protocol, terms
+from equipoise_compendium import build, project, protocol, registry, terms
 from equipoise_compendium.ledger import answers, tally
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
-from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment, markdown_cell
+from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment, markdown_table
 from equipoise_compendium.settings import bibliography, settings
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
+from equipoise_compendium.site.compared import compared
 from equipoise_compendium.site.markup import (
+    Code,
+    Context,
     article,
     figures,
     formula,
-    framed,
     headings,
     prose,
     tables,
@@ -37,17 +39,6 @@ from equipoise_compendium.site.markup import (
 from equipoise_compendium.verdicts import QUESTIONS
 from equipoise_compendium.verdicts import read as read_claims
 from equipoise_compendium.writing import write_files
-
-LETTERS = {
-    "reproduced": "=",
-    "reproduced, differences explained": "≈",
-    "partly reproduced": "≠",
-    "cross-checked": "C",
-    "redrawn": "D",
-    "replicated on other data": "R",
-    "not reproduced": "–",
-}
-
 
 # --- what the pages are made of -------------------------------------------------------------------
 
@@ -114,10 +105,12 @@ def _software() -> str:
         f"  license = {{{citation['license']}}},",
     ]
     # Of the release: an archive or a repository has its address.
-    released = str(citation.get("date-released", ""))
-    addresses = [citation.get(name) for name in ("repository-code", "url")]
-    fields = {"year": released[:4], "doi": citation.get("doi")}
-    fields["url"] = next(filter(None, addresses), None)
+    fields = {
+        "year": str(citation.get("date-released", ""))[:4],
+        "doi": citation.get("doi"),
+        "url": settings().repository or citation.get("repository-code") or citation.get("url"),
+        "note": f"commit {citation['commit']}" if "commit" in citation else "",
+    }
     lines += [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     key = re.sub(r"\W+", "-", settings().name.lower())
     return "\n".join([f"@software{{{key},", *lines, "}"])
@@ -140,13 +133,20 @@ def work(key: str) -> str:
 # --- pages ----------------------------------------------------------------------------------------
 
 
+def _headline(text: str) -> tuple[str, str]:
+    """Split a text after its first sentence of at least forty characters."""
+    end = re.compile(r"[.?!] (?=[A-Z])").search(text, 40)
+    return (text[: end.start() + 1], text[end.end() :]) if end else (text, "")
+
+
 def _environment() -> jinja2.Environment:
     folders = [Path(str(module.__file__)).parent for module in modules()]
     made = environment(*folders, in_notebook=False)
     made.filters |= {
-        "document": lambda text: Markup(framed(prose(text))),  # noqa: S704 - prose() cleans
+        "document": prose,
         "formula": formula,
         "headings": headings,
+        "headline": _headline,
         "symbol": lambda tex: formula(tex, block=False),
         "work": work,
         "written": repr,
@@ -205,12 +205,13 @@ class _Site:
             "menu_of_chapters": [(f"notebooks.html#{each.name}", each.title) for each in chapters],
             "compendium": settings(),
             "guides": [(f"{name}.html", title) for name, (title, _) in guides().items()],
-            "letters": LETTERS,
             "meanings": terms.STATUSES,
             "notebooks": notebooks,
             "has_findings": bool(_findings()),
             "has_protocol": bool(_rule()),
             "answers_of": answers,
+            "intervals": picture.intervals,
+            "main_claims": settings().main.values(),
             "written": [(f"{name}.html", _WRITTEN[name][0]) for name in _WRITTEN if _written(name)],
         }
 
@@ -266,6 +267,12 @@ _WRITTEN = {
     ),
 }
 """Title and lead of the pages that show a table of ``data/published``."""
+_DATES = (
+    "The first table counts the entries of the protocol by date, and by whether the evidence was "
+    "known when the criterion was written. The second has the dates of the data files in the "
+    "history of the repository. Evidence from a file that is older than an entry may have been "
+    "known before it."
+)
 
 
 def _written(name: str) -> str:
@@ -275,17 +282,45 @@ def _written(name: str) -> str:
         return ""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     title, lead = _WRITTEN[name]
-    lines = [f"# {title}", "", lead, "", "| " + " | ".join(table.columns) + " |"]
-    lines.append("|" + " --- |" * table.shape[1])
-    for row in table.to_numpy():
-        lines.append("| " + " | ".join(markdown_cell(cell) for cell in row) + " |")
-    return "\n".join(lines)
+    return f"# {title}\n\n{lead}\n\n{markdown_table(list(table), table.to_numpy())}"
 
 
 def _rule() -> str:
-    """Read the rule of the protocol as Markdown; empty without any."""
-    path = project.root() / "data" / "published" / "protocol.md"
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    """Read the rule of the protocol as Markdown, with dates of its entries and of the data."""
+    folder = project.root() / "data" / "published"
+    if not (folder / "protocol.md").is_file():
+        return ""
+    text = (folder / "protocol.md").read_text(encoding="utf-8")
+    if (folder / "data_dates.csv").is_file():
+        entries = read_text_table(folder / "changes.csv").groupby(["date", "paper", "seen"]).size()
+        counted = markdown_table(
+            ["Date", "Paper", "Evidence seen before", "Entries"],
+            [(*key, number) for key, number in entries.items()],
+        )
+        dates = read_text_table(folder / "data_dates.csv").sort_values("first recorded")
+        listed = markdown_table(list(dates), dates.to_numpy())
+        text += f"\n## Dates of entries and of data\n\n{_DATES}\n\n{counted}\n{listed}"
+    return text
+
+
+def _sources(notebook: Notebook) -> list[tuple[str, str, str]]:
+    """List the upstream items of the derived data of a notebook: name, repository and licence."""
+    code = "\n".join(cell.source for cell in notebook.content.cells if cell.cell_type == "code")
+    items = set()
+    for study in re.findall(r'(?:equipoise_studies\.|facts/|"facts", ")(\w+)', code):
+        path = project.root() / "data" / "facts" / study / "sources.csv"
+        if path.is_file():
+            sources = read_text_table(path)["source"]
+            items |= set(sources.str.extract(r"^registry:([^/]+)/", expand=False).dropna())
+    if not items:
+        return []
+    table = registry.entries().drop_duplicates("item").set_index("item")
+    listed = []
+    for item in sorted(items & set(table.index)):
+        repository = re.search(r"//[^/]+/([^/]+/[^/]+)", table.loc[item, "url"])
+        place = repository[1] if repository else table.loc[item, "url"]
+        listed.append((item, place, table.loc[item, "licence"]))
+    return listed
 
 
 def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -297,10 +332,9 @@ def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str
 
 
 def _differing(
-    manifests: Sequence[Mapping[str, Any]], ledger: pd.DataFrame
+    records: Mapping[str, Mapping[str, Any]], ledger: pd.DataFrame
 ) -> list[dict[str, Any]]:
     """List the cells that differ from the published ones, each with its row of the ledger."""
-    records = {each["artefact"]: each for manifest in manifests for each in manifest["artefacts"]}
     cells = []
     for row in ledger[ledger["notebook"] != ""].to_dict("records"):
         for cell in records[f"{row['paper']}/{row['artefact']}"]["differences"]:
@@ -347,26 +381,40 @@ def _chapters(
 def _add_notebooks(
     site: _Site,
     notebooks: Mapping[str, Notebook],
-    moves: Mapping[str, str],
+    added: Sequence[Page],
     ledger: pd.DataFrame,
     works: Mapping[str, str],
     judged: Sequence[Mapping[str, Any]],
+    records: Mapping[str, Mapping[str, Any]],
 ) -> None:
     by_name = {f"{claim['paper']}/{claim['claim']}": claim for claim in judged}
+    moves = {figure: place for page in added for figure, place in page.moves.items()}
+    explained = {name: place for page in added for name, place in page.explained.items()}
     for name, notebook in notebooks.items():
         cells, values = notebook.content.cells, dict[str, Any]()
         shown = tables(cells)
         if name not in site.kept:
             artefacts = ledger[ledger["notebook"] == name]
             chapters = {*artefacts["paper"], *artefacts["work"]}
+            main = by_name.get(settings().main.get(name, ""), {"paper": ""})
             of_notebook = [claim for claim in judged if claim["notebook"] == name]
+            of_notebook.sort(key=lambda claim: claim is not main)
+            beside = {}
+            for row in artefacts.to_dict("records"):
+                record = records[f"{row['paper']}/{row['artefact']}"]
+                beside[row["anchor"]] = compared(row, record)
+            entry = works.get(main["paper"], "")
+            context = Context(Code.of(cells, explained), moves, by_name, beside)
             values = {
                 "notebook": notebook,
-                "article": article(project.root() / "reports" / name, cells, moves, by_name),
+                "article": article(project.root() / "reports" / name, cells, context),
+                "main": main,
+                "says": entry.partition("{")[0][4:] if entry.startswith("@phd") else "paper",
                 "systems": shown.get(settings().systems.get(name, "")),
                 "artefacts": artefacts.to_dict("records"),
                 "references": [entry for key, entry in works.items() if key in chapters],
                 "claims": of_notebook,
+                "sources": _sources(notebook),
             }
         site.add("notebook", name, notebook.title, **values)
         for anchor, table in shown.items():
@@ -395,7 +443,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     judged, manifests = read_claims(), build.manifests()
     counted = read_text_table(reports / "answers.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
-    moves = {figure: place for page in added for figure, place in page.moves.items()}
+    records = {each["artefact"]: each for manifest in manifests for each in manifest["artefacts"]}
     gallery = {name: figures(reports / name, notebooks[name].content.cells) for name in notebooks}
     answers = {each["notebook"]: each["answer"][:1] for each in manifests}
     chapters = _chapters(ledger, works, judged)
@@ -410,21 +458,23 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         settings().name,
         lead=settings().lead.format(artefacts=len(ledger)),
         findings=_main_findings(findings),
+        places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
     )
     of_chapters = {name for chapter in chapters for name in chapter.notebooks}
     others = [name for name in notebooks if name not in of_chapters]
     site.add("notebooks", "notebooks", "Notebooks", answers=answers, others=others)
     if findings:
         site.add("document", "findings", "Findings", text=findings)
-    cells = _differing(manifests, ledger)
-    panels = picture.panels(ledger, manifests, judged)
+    cells = _differing(records, ledger)
     site.add(
         "artefacts",
         "artefacts",
         "Tables and figures",
         papers=papers,
         titles=titles,
-        panels=panels,
+        strips=picture.strips(ledger, manifests),
+        ticks=picture.ticks(),
+        kinds=picture.CELLS,
     )
     site.add("figures", "figures", "Figures", gallery=gallery, answers=answers)
     site.add("differing", "differing", "Cells that differ", cells=cells)
@@ -446,7 +496,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         kinds=terms.KINDS,
     )
     site.add("terms", "terms", "Terms", groups=terms.TERMS)
-    _add_notebooks(site, notebooks, moves, ledger, works, judged)
+    _add_notebooks(site, notebooks, added, ledger, works, judged, records)
     for page in added:
         site.add(page.name, page.name, page.title, **page.values)
     data_readme = (project.root() / "data" / "README.md").read_text(encoding="utf-8")
@@ -458,8 +508,9 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     parts = [*site.parts, *(part for page in added for part in page.entries)]
     for name, shown_figures in gallery.items():
         for figure in shown_figures:
+            title, _, more = figure.caption.partition(". ")
             about = f"figure, {notebooks[name].title}"
-            parts.append(Part(figure.address, figure.caption, about, figure.words))
+            parts.append(Part(figure.address, title, about, f"{more} {figure.words}"))
     for row in ledger.itertuples():
         parts.append(Part(row.place, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
     for claim in judged:

@@ -12,23 +12,43 @@
     const place = settings.reduce((sum, name, i) => sum * grid.sizes[i] + Number(form.elements[name].value), 0);
     const count = grid.sizes.reduce((product, size) => product * size, 1);
     const words = grid.patience[form.elements.patience.value];
-    const told = grid.runs.map((run, r) => {
+    at("words").textContent = `${words} words`;
+    grid.runs.forEach((run, r) => {
       const row = grid.values[r * count + place];
       grid.scores.forEach((score, s) => {
         at(`${topic}-${r}-${s}`).textContent = row[s].toFixed(data.decimals);
         at(`${topic}-mark-${r}-${s}`).setAttribute("transform", `translate(${data.width * Math.cbrt(row[s])} 0)`);
       });
-      return `${run}: ` + grid.scores.map((score, s) => [score, s]).filter(([score]) => /^(R|GF|GFRC|GFRC2)$/.test(score))
-        .map(([score, s]) => `${score} ${row[s].toFixed(data.decimals)}`).join(", ");
     });
     const limit = Math.min(words / grid.longest, 1) * data.width;
     at(`${topic}-limit`).setAttribute("transform", `translate(${limit} 0)`);
     at(`${topic}-words`).textContent = `L = ${words}` + (words > grid.longest ? " (beyond the end)" : "");
     for (const nugget of document.querySelectorAll(`#about-${topic} .nugget`))
       nugget.classList.toggle("beyond", Number(nugget.dataset.end) > words);
-    at("words").textContent = `${words} words`;
     form.elements.patience.setAttribute("aria-valuetext", `${words} words`);
-    at("told").textContent = told.join(". ") + ".";
+    at("told").textContent = told(grid, topic, grid.runs.map((_, r) => grid.values[r * count + place]));
+  }
+
+  // One sentence on what changed: the setting, and the scores of both runs before and after.
+  let before = null;
+  function told(grid, topic, rows) {
+    const labels = Object.fromEntries(settings.map((name) => {
+      const field = form.elements[name], label = field.value && field.length ? [...field].find((each) => each.checked).parentElement.textContent.trim() : at("words").textContent;
+      return [name, label];
+    }));
+    const changed = before && before.topic === topic ? settings.filter((name) => labels[name] !== before.labels[name]) : [];
+    const parts = ["GFRC", "GFRC2"].map((score) => {
+      const s = grid.scores.indexOf(score);
+      return `${score} ` + grid.runs.map((run, r) => {
+        const now = rows[r][s], old = changed.length ? before.rows[r][s] : now;
+        const verb = now > old ? "rises to" : now < old ? "falls to" : changed.length ? "stays" : "is";
+        return `of ${run} ${verb} ${now.toFixed(data.decimals)}`;
+      }).join(" and ");
+    });
+    const names = { patience: "Patience", gains: "Gains", target: "Target", stop: "Stopping model" };
+    const lead = changed.map((name) => `${names[name]}: ${before.labels[name]} → ${labels[name]}. `).join("");
+    before = { topic, labels, rows };
+    return `${lead}${parts.join("; ")}.`;
   }
 
   // The address has the topic and every setting that is not the paper's. It stays as it is until a

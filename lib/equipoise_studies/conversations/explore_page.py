@@ -15,7 +15,7 @@ import pandas as pd
 
 from equipoise_compendium import project
 from equipoise_compendium.notebooks import Notebook
-from equipoise_compendium.site.added import Page, script
+from equipoise_compendium.site.added import Page, Part, script
 from equipoise_studies.conversations.explore import SETTINGS
 
 REPORT = "explore_conversations"
@@ -122,4 +122,6 @@ def page(notebooks: Mapping[str, Notebook]) -> Page | None:
     """The page, where its report has been made."""
     page_values = values() if REPORT in notebooks else {}
     moves = {figure: f"explore.html#about-{topic}" for figure, topic in FIGURES.items()}
-    return Page("explore", "Explore", page_values, moves=moves) if page_values else None
+    about = "change the settings of two conversations, and their scores move"
+    entry = Part("explore.html", "Explore patience, gains, target and stopping model", about)
+    return Page("explore", "Explore", page_values, (entry,), moves) if page_values else None

@@ -7,7 +7,7 @@
   const simple = (text) => text.normalize("NFKD").toLowerCase().replace(/[\u0300-\u036f\u00ad]/g, "")
     .replace(/[\u2018\u2019\u201b\u2032`\u00b4]/g, "'").replace(/[\u201c-\u201f\u2033]/g, '"')
     .replace(/[\u2010-\u2015\u2212]/g, "-").replace(/\[[\d, ]+\]/g, " ").replace(/\s+/g, " ");
-  const wordsOf = (text) => simple(text).split(" ").map((word) => word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}%]+$/gu, "")).filter(Boolean);
+  const wordsOf = (text) => simple(text).split(" ").map((word) => word.replace(/^(?!--)[^\p{L}\p{N}]+|[^\p{L}\p{N}%]+$/gu, "")).filter(Boolean);
   if (box && list) {
     const entries = [...list.querySelectorAll(list.dataset.entries)].map((item) => ({
       item, name: simple((item.querySelector("a, summary, h3") || item).textContent),
@@ -24,7 +24,8 @@
       for (const entry of entries) entry.found = words.filter((word) => entry.text.includes(word)).length;
       // A sentence shows the entries that quote it. Without an entry that has every word, those with most of them are shown.
       const most = entries.reduce((found, entry) => Math.max(found, entry.found), 0);
-      const needed = words.length < 6 || most < 0.75 * words.length ? words.length : most;
+      const ranked = "ranked" in list.dataset, least = ranked ? 0.5 : words.length < 6 ? 1 : 0.75;
+      const needed = most < least * words.length ? words.length : most;
       const sentence = simple(box.value).trim().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}%]+$/gu, "");
       const quoting = words.length > 3 ? entries.filter(({ text }) => text.includes(sentence)) : [];
       const hits = quoting.length ? quoting : entries.filter(({ found }) => found >= needed);
@@ -32,7 +33,8 @@
       for (const { item } of hits) item.hidden = false;
       withWords = needed < words.length ? `, with ${needed} of ${words.length} words` : "";
       if (words.length && hits.length < 4) for (const { item } of hits) if ("open" in item) item.open = true;
-      if ("ranked" in list.dataset) {
+      if (ranked) {
+        document.getElementById("nothing").hidden = hits.length > 0;
         // Entries with the words in their name come first, short names before long ones.
         const inName = ({ name }) => words.filter((word) => name.includes(word)).length;
         hits.sort((a, b) => inName(b) - inName(a) || (words.length ? a.name.length - b.name.length : 0));
@@ -68,6 +70,17 @@
     });
   }
 
+  for (const link of document.querySelectorAll("[data-panel]")) {
+    const panel = document.getElementById(link.dataset.panel);
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || !panel.showPopover) return;
+      event.preventDefault();
+      panel.showPopover();
+      panel.focus();
+    });
+    panel.addEventListener("toggle", (event) => { if (event.newState === "closed") link.focus({ preventScroll: true }); });
+  }
+
   addEventListener("keydown", (event) => {
     const menu = event.key === "Escape" && document.querySelector(".menu[open]");
     if (!menu) return;
@@ -85,11 +98,10 @@
     entry.after(button);
   }
 
-  const all = document.getElementById("open-all");
-  if (all) {
+  for (const all of document.querySelectorAll("[data-opens]")) {
     all.parentElement.hidden = false;
     all.addEventListener("change", () => {
-      for (const part of document.querySelectorAll("details.part")) part.open = all.checked;
+      for (const part of document.querySelectorAll(all.dataset.opens)) part.open = all.checked;
     });
   }
   const open = () => {
