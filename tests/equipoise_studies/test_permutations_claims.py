@@ -311,17 +311,6 @@ def mean_computed_twice(evidence: Evidence, values: dict[str, float]) -> None:
     computed_twice(evidence, list(values), lambda topics: mean(values[topic] for topic in topics))
 
 
-def test_other_draws_widen_the_interval_of_a_mean_over_conversations() -> None:
-    values = np.random.default_rng(2).normal(size=(1, 30))
-    one = claims.over_conversations_and_draws(values)
-    plain = claims.over_conversations(values[0])
-    alike(one, values.mean(), (plain.low or 0, plain.high or 0))
-    shifted = claims.over_conversations_and_draws(values + np.array([[-1.0], [0.0], [1.0]]))
-    assert shifted.estimate == pytest.approx(one.estimate)
-    assert (shifted.low or 0) < (one.low or 0) - 0.5
-    assert (shifted.high or 0) > (one.high or 0) + 0.5
-
-
 @pytest.mark.parametrize("name", ["context-helps", "2-favours", "3-anyone"])
 def test_both_years_together_have_the_conversations_of_each(name: str) -> None:
     evidence = COMMITTED[f"permutations/{name}"]

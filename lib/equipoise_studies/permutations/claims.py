@@ -17,7 +17,6 @@ from equipoise.permutations.variance import anova, honest_difference, tier_numbe
 from equipoise_compendium.evidence import (
     bootstrapped,
     bootstrapped_mean,
-    from_samples,
     minus_chance,
 )
 from equipoise_compendium.protocol import Evidence
@@ -34,18 +33,6 @@ _ROUNDING = 1e-12
 
 over_conversations = partial(bootstrapped_mean, seed=_SEED)
 """Bootstrap a statistic of the means over conversations, the first axis."""
-
-
-def over_conversations_and_draws(values: Floats) -> Evidence:
-    """Bootstrap the mean over conversations, with a random one of several draws in each sample.
-
-    ``values`` (shaped (draws, conversations)).
-    """
-    draws, conversations = values.shape
-    rng = np.random.default_rng(_SEED)
-    chosen = rng.integers(draws, size=(_RESAMPLES, 1))
-    places = rng.integers(conversations, size=(_RESAMPLES, conversations))
-    return from_samples(float(values.mean()), values[chosen, places].mean(axis=1), conversations)
 
 
 def by_system(values: pd.DataFrame, published: pd.Series | None = None) -> dict[str, Evidence]:
