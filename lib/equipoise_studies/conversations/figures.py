@@ -155,9 +155,7 @@ def user_groups(clusters: pd.DataFrame, similarities: Mapping[str, str]) -> Figu
             line = {"drawstyle": "steps-post", "label": literal(run)}
             top.plot(share.index, 100 * share, **style | line, markevery=range(1, len(share) - 1))
         range_of = f"{min(stopped.values()):.0f} to {max(stopped.values()):.0f}%"
-        top.set_title(
-            f"Topic {literal(topic)}\n{range_of} of the users stop", loc="left", fontsize=9
-        )
+        top.set_title(f"Topic {literal(topic)}\n{range_of} of users stop", loc="left", fontsize=9)
         nobody = [literal(run) for run, share in stopped.items() if not share]
         for ax, name in zip(below, names, strict=False):
             _title_similarity(ax, name, similarities[name], by_rank)
@@ -185,7 +183,7 @@ def _title_similarity(ax: Axes, name: str, measure: str, by_rank: pd.DataFrame) 
     means = (share * similarity).groupby("run").sum() / share.groupby("run").sum()
     divergence = measure.removeprefix("DistrSim-")
     ends = f"{means.min():.2f}" if len(means) == 1 else f"{means.min():.2f} to {means.max():.2f}"
-    title = f"{literal(name)} ({divergence})\nmean of the users {ends}"
+    title = f"{literal(name)} ({divergence})\nmean {ends}"
     ax.set_title(title, loc="left", fontsize=9)
 
 
@@ -215,14 +213,14 @@ def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
         text = f"{nothing:.1%} leave with nothing\nGFRC2 = {score['GFRC2']:.4f}"
         ax.text(0.99, 0.5, text, transform=ax.transAxes, ha="right", va="center", fontsize=9)
         if model == models[0]:
-            title = f"{literal(run)}: n = {len(part)} relevant nuggets (ticks)"
+            title = f"{literal(run)}\nn = {len(part)} relevant nuggets (ticks)"
             ax.set_title(title, loc="left", fontsize=10)
         if model == models[-1]:
             ax.set_xlabel("Word position of the nugget (words)")
         if run == runs[0]:
             ax.set_ylabel(model, rotation=0, ha="right", va="center")
     last = max(1, clusters["wc"].max())  # 1 without any nugget
-    axes[0, 0].set(ylim=(-22, 104), yticks=(0, 50, 100), xlim=(0, 1.75 * last))
+    axes[0, 0].set(ylim=(-22, 104), yticks=(0, 50, 100), xlim=(0, 2.4 * last))
     by_share = scores.sort_values("leave at a nugget", kind="stable")
     most, least = (
         f"{1 - row['leave at a nugget']:.1%} ({row['stopping model']})"
