@@ -128,8 +128,7 @@ def test_structures_and_spread_of_conversations() -> None:
 
 def test_preferences_ranges_and_sizes_of_samples() -> None:
     wins = pd.DataFrame({"topic": "31", "a": ["x", "y"], "b": ["y", "x"], "wins": [0.25, 0.7]})
-    panels = permutations.preference_panels(wins, ["x", "y"], 12, np.random.default_rng(0))
-    assert overlapping(panels) == []
+    assert overlapping(permutations.preferences(wins, ["x", "y"])) == []
     ranges = pd.DataFrame(
         {"run": ["x", "y"], "mean": [0.2, 0.3], "minimum": 0.1, "maximum": 0.5}
         | {"sampled minimum": 0.15, "sampled maximum": 0.4}

@@ -311,17 +311,6 @@ def mean_computed_twice(evidence: Evidence, values: dict[str, float]) -> None:
     computed_twice(evidence, list(values), lambda topics: mean(values[topic] for topic in topics))
 
 
-def test_other_draws_widen_the_interval_of_a_mean_over_conversations() -> None:
-    values = np.random.default_rng(2).normal(size=(1, 30))
-    one = claims.over_conversations_and_draws(values)
-    plain = claims.over_conversations(values[0])
-    alike(one, values.mean(), (plain.low or 0, plain.high or 0))
-    shifted = claims.over_conversations_and_draws(values + np.array([[-1.0], [0.0], [1.0]]))
-    assert shifted.estimate == pytest.approx(one.estimate)
-    assert (shifted.low or 0) < (one.low or 0) - 0.5
-    assert (shifted.high or 0) > (one.high or 0) + 0.5
-
-
 @pytest.mark.parametrize("name", ["context-helps", "2-favours", "3-anyone"])
 def test_both_years_together_have_the_conversations_of_each(name: str) -> None:
     evidence = COMMITTED[f"permutations/{name}"]
@@ -510,3 +499,48 @@ def test_what_of_a_permutation_is_common_to_the_systems_computed_twice() -> None
         return (nested_square - error) / (nested_square + others * error)
 
     computed_twice(BEYOND["permutations/5-interaction"][FIRST][""], list(table), share)
+
+
+# --- power and false alarms -----------------------------------------------------------------------
+
+
+def simulated_scores(interaction: float, residual: float, rng: np.random.Generator) -> pd.DataFrame:
+    """Scores of 4 systems without a difference, on 12 conversations with 6 permutations each."""
+    values = np.sqrt(interaction) * rng.normal(size=(4, 12, 1))
+    values = values + rng.normal(size=(1, 12, 6)) + np.sqrt(residual) * rng.normal(size=(4, 12, 6))
+    places = pd.MultiIndex.from_product(
+        [list("abcd"), [str(topic) for topic in range(12)], range(6)],
+        names=["run", "topic", "permutation"],
+    )
+    return pd.Series(values.ravel(), places, name="value").reset_index()
+
+
+def test_simulated_sums_of_squares_have_the_false_alarms_of_simulated_scores() -> None:
+    design = claims.Design(conversations=12, permutations=6, systems=4, effect=0.0)
+    rng = np.random.default_rng(8)
+    for interaction, expected in ((0.0, 0.05), (1.0, None)):
+        found = []
+        for _ in range(150):
+            table = anova(simulated_scores(interaction, 1.0, rng), "MD1").set_index("source")
+            found.append(table.loc["model", "p"] < 0.05)
+        computed = design.false_alarms(interaction, 1.0)
+        assert computed == pytest.approx(np.mean(found), abs=0.11)
+        assert expected is None or computed == pytest.approx(expected, abs=0.012)
+
+
+def test_power_in_the_original_order_is_that_of_a_noncentral_f() -> None:
+    design = claims.Design(conversations=20, permutations=48, systems=5, effect=0.3)
+    powers = design.powers(0.4, 0.6)
+    critical = stats.f.isf(0.05, 4, 76)
+    for name, variance in {"original order": 1.0, "exact means": 0.4}.items():
+        expected = stats.ncf.sf(critical, 4, 76, 20 * 0.3 / variance)
+        assert powers[name] == pytest.approx(expected, abs=0.03)
+    assert design.gain("MD1", 0.4, 0.6) == powers["MD1"] - powers["original order"]
+
+
+def test_variance_components_are_those_of_mean_squares() -> None:
+    scores = simulated_scores(0.5, 2.0, np.random.default_rng(4))
+    squares = anova(scores, "MD1", interaction=True).set_index("source")["MS"]
+    sums = claims.sums_of_conversations(score_matrix(scores))
+    expected = ((squares["topic x model"] - squares["Error"]) / 6, squares["Error"])
+    assert claims.variance_components(sums.mean(axis=0), 12) == pytest.approx(expected)

@@ -15,12 +15,10 @@ import argparse
 import csv
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -69,14 +67,6 @@ WHOLE_COLLECTION_RUNS = {
 }
 WHOLE_COLLECTION_DEPTH = 10  # the study uses three ranks
 
-# Rewrites of CAsT 2019 in the original order, by who made them.
-REWRITERS = {
-    "QuReTeC": "5_QuReTeC_Q.tsv",
-    "Transformer++": "2_Transformer_Plus_Plus_Q.tsv",
-    "Self-learn": "3_Self_learn_Q.tsv",
-    "Rule-based": "4_Rule_based_Q.tsv",
-    "people": "10_Human.tsv",
-}
 THIRD_PERSON = {
     "it", "its", "they", "them", "their", "theirs", "he", "him", "his", "she", "her", "hers",
 }  # fmt: skip
@@ -84,34 +74,13 @@ THIRD_PERSON = {
 # --- texts and bags -------------------------------------------------------------------------------
 
 
-def stop_words(text: str) -> list[str]:
-    """Return the stop words of an English text, lower-cased and Porter-stemmed."""
-    words = re.findall(r"[^\W_]+", text.lower())
-    stems = upstream.STEMMER.stemWords([word for word in words if word in ENGLISH_STOP_WORDS])
-    return [stem for stem in stems if stem]
-
-
-def bags(
-    passages: pd.Series,
-    texts: pd.Series,
-    split: Callable[[str], list[str]] = upstream.english_terms,
-    prefix: str = "",
-) -> pd.Series:
+def bags(passages: pd.Series, texts: pd.Series) -> pd.Series:
     """Return the bag of each text: the numbers of its terms that some passage contains."""
-    vocabulary = sorted({term for passage in passages for term in split(passage)})
+    vocabulary = sorted({term for passage in passages for term in upstream.english_terms(passage)})
     digits = len(str(len(vocabulary)))
-    number_of = {term: f"{prefix}{number:0{digits}d}" for number, term in enumerate(vocabulary)}
-    return texts.map(
-        lambda text: " ".join(sorted(number_of[t] for t in split(text) if t in number_of))
-    )
-
-
-def both_bags(passages: pd.Series, texts: pd.Series) -> dict[str, pd.Series]:
-    """Return the bags of terms and of stop words, as columns."""
-    return {
-        "terms": bags(passages, texts),
-        "stop words": bags(passages, texts, stop_words, prefix="s"),
-    }
+    number_of = {term: f"{number:0{digits}d}" for number, term in enumerate(vocabulary)}
+    known = texts.map(lambda text: [t for t in upstream.english_terms(text) if t in number_of])
+    return known.map(lambda terms: " ".join(sorted(number_of[term] for term in terms)))
 
 
 def word_counts(texts: pd.Series) -> pd.Series:
@@ -262,7 +231,7 @@ def make_utterances() -> pd.DataFrame:
     phrases = pd.Series([phrase for phrase, _ in antecedents], judged.index)
     table = judged[["query", "topic", "turn", "class"]].copy()
     table["words"] = word_counts(judged["text"])
-    table = table.assign(**both_bags(passages, judged["text"]))
+    table = table.assign(terms=bags(passages, judged["text"]))
     table["anaphoric"] = [int(has_pronoun) for _, has_pronoun in antecedents]
     # A later pronoun refers to a phrase also where no passage has a term of it.
     terms = bags(passages, phrases)
@@ -275,26 +244,13 @@ def make_passages() -> pd.DataFrame:
     passages = upstream.passages_2019().sort_values("document")
     table = passages[["document", "source"]].copy()
     table["words"] = word_counts(passages["text"]).astype(np.int32)
-    return table.assign(**both_bags(passages["text"], passages["text"]))
+    return table.assign(terms=bags(passages["text"], passages["text"]))
 
 
 def make_qrels() -> pd.DataFrame:
     """List the judgements of CAsT 2019 that affect a score."""
     _, qrels = judged_2019()
     return deciding(qrels, upstream.passages_2019())
-
-
-def make_rewritings() -> pd.DataFrame:
-    """List rewrites of the utterances of CAsT 2019 by people and public rewriters."""
-    judged, _ = judged_2019()
-    passages = upstream.passages_2019()["text"]
-    texts_by_rewriter = {name: rewritten_texts(2019, file) for name, file in REWRITERS.items()}
-    texts_by_rewriter["by hand"] = upstream.resolved_texts()
-    parts = []
-    for rewriter, texts in texts_by_rewriter.items():
-        terms = bags(passages, texts.loc[judged["query"]]).to_numpy()
-        parts.append(pd.DataFrame({"rewriter": rewriter, "query": judged["query"], "terms": terms}))
-    return pd.concat(parts)
 
 
 def make_model_rewrites() -> pd.DataFrame:
@@ -351,14 +307,14 @@ def make_utterances_2020() -> pd.DataFrame:
     """List the judged utterances of CAsT 2020, with classes by the classifier."""
     judged, _ = judged_2020()
     table = judged[["query", "topic", "turn", "class"]].copy()
-    return table.assign(**both_bags(upstream.passages_2020()["text"], judged["text"]))
+    return table.assign(terms=bags(upstream.passages_2020()["text"], judged["text"]))
 
 
 def make_passages_2020() -> pd.DataFrame:
     """List the passages of CAsT 2020 with text."""
     passages = upstream.passages_2020().sort_values("document")
     table = passages[["document"]].copy()
-    return table.assign(**both_bags(passages["text"], passages["text"]))
+    return table.assign(terms=bags(passages["text"], passages["text"]))
 
 
 def make_class_agreement() -> pd.DataFrame:
@@ -411,7 +367,6 @@ TABLES = {
     "utterances.csv": make_utterances,
     "passages.parquet": make_passages,
     "qrels.parquet": make_qrels,
-    "rewritings.csv": make_rewritings,
     "model_rewrites.csv": make_model_rewrites,
     "rankings.parquet": make_rankings,
     "whole_collection.parquet": make_whole_collection,

@@ -133,7 +133,7 @@ def user_groups(clusters: pd.DataFrame, similarities: Mapping[str, str]) -> Figu
     attributes = clusters[clusters["attribute"].isin(list(similarities))]
     sets = attributes.groupby("topic", sort=False)["attribute"].unique()
     rows, columns = 1 + int(sets.map(len).max()), len(sets)
-    size: Any = {"figsize": (3.1 * columns, 2.6 * rows + 0.6)}
+    size: Any = {"figsize": (8, 2.6 * rows + 0.6)}
     figure, axes = plt.subplots(rows, columns, sharex=True, sharey="row", squeeze=False, **size)
     last_rank = clusters["rank"].max()
     for column, (topic, names) in enumerate(sets.items()):
@@ -155,9 +155,7 @@ def user_groups(clusters: pd.DataFrame, similarities: Mapping[str, str]) -> Figu
             line = {"drawstyle": "steps-post", "label": literal(run)}
             top.plot(share.index, 100 * share, **style | line, markevery=range(1, len(share) - 1))
         range_of = f"{min(stopped.values()):.0f} to {max(stopped.values()):.0f}%"
-        top.set_title(
-            f"Topic {literal(topic)}\n{range_of} of the users stop", loc="left", fontsize=10
-        )
+        top.set_title(f"Topic {literal(topic)}\n{range_of} of users stop", loc="left", fontsize=9)
         nobody = [literal(run) for run, share in stopped.items() if not share]
         for ax, name in zip(below, names, strict=False):
             _title_similarity(ax, name, similarities[name], by_rank)
@@ -185,8 +183,8 @@ def _title_similarity(ax: Axes, name: str, measure: str, by_rank: pd.DataFrame) 
     means = (share * similarity).groupby("run").sum() / share.groupby("run").sum()
     divergence = measure.removeprefix("DistrSim-")
     ends = f"{means.min():.2f}" if len(means) == 1 else f"{means.min():.2f} to {means.max():.2f}"
-    title = f"{literal(name)} ({divergence})\nmean of the users {ends}"
-    ax.set_title(title, loc="left", fontsize=10)
+    title = f"{literal(name)} ({divergence})\nmean {ends}"
+    ax.set_title(title, loc="left", fontsize=9)
 
 
 def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
@@ -200,7 +198,7 @@ def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(
         len(models),
         len(runs),
-        figsize=(11, 0.85 * len(models) + 1),
+        figsize=(8, 0.85 * len(models) + 1),
         sharex=True,
         sharey=True,
         squeeze=False,
@@ -215,14 +213,14 @@ def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
         text = f"{nothing:.1%} leave with nothing\nGFRC2 = {score['GFRC2']:.4f}"
         ax.text(0.99, 0.5, text, transform=ax.transAxes, ha="right", va="center", fontsize=9)
         if model == models[0]:
-            title = f"{literal(run)}: n = {len(part)} relevant nuggets (ticks)"
+            title = f"{literal(run)}\nn = {len(part)} relevant nuggets (ticks)"
             ax.set_title(title, loc="left", fontsize=10)
         if model == models[-1]:
             ax.set_xlabel("Word position of the nugget (words)")
         if run == runs[0]:
             ax.set_ylabel(model, rotation=0, ha="right", va="center")
     last = max(1, clusters["wc"].max())  # 1 without any nugget
-    axes[0, 0].set(ylim=(-22, 104), yticks=(0, 50, 100), xlim=(0, 1.75 * last))
+    axes[0, 0].set(ylim=(-22, 104), yticks=(0, 50, 100), xlim=(0, 2.4 * last))
     by_share = scores.sort_values("leave at a nugget", kind="stable")
     most, least = (
         f"{1 - row['leave at a nugget']:.1%} ({row['stopping model']})"
@@ -273,14 +271,14 @@ def user_clusters(
             ax.plot(rows["wc"], rows[column], label=literal(label), **look(index))
         ax.set(ylabel="Utility or fairness (0 to 1)", ylim=(0, 1))
         ax.set_xlim(0, clusters["wc"].max() * 1.3)
-        ax.set_xlabel("Word position where the user cluster leaves (words)")
-        title = f"{run}: n = {len(rows)} user clusters"
+        run = literal(str(run))
+        ax.set_xlabel(f"Word at which the user cluster leaves ({run}, n = {len(rows)} clusters)")
         changes = rows[list(columns.values())].diff().abs()
         if len(rows) > 1:
             moving, place = changes.max().idxmax(), changes.max(axis=1).idxmax()
             label = next(label for label, column in columns.items() if column == moving)
-            title += f"; the largest step is {label} at word {rows.loc[place, 'wc']}"
-        ax.set_title(literal(title), loc="left", fontsize=10)
+            title = f"The largest step is {label} at word {rows.loc[place, 'wc']}"
+            ax.set_title(literal(title), loc="left", fontsize=10)
         label_ends(ax)
     return axes
 
@@ -304,11 +302,10 @@ def user_model(
         ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
         note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
     experience = clusters["Experience"]
-    title = f"n = {len(clusters)} user clusters"
     if len(clusters):
-        title += f": experience {experience.iloc[0]:.2f} at the first, "
-        title += f"{experience.iloc[-1]:.2f} at the last"
-    ax.set_title(title, loc="left", fontsize=10, pad=16)
+        ends = f"from {experience.iloc[0]:.2f} to {experience.iloc[-1]:.2f}"
+        title = f"Experience goes {ends} over n = {len(clusters)} user clusters"
+        ax.set_title(title, loc="left", fontsize=10, pad=16)
     ax.set(xlabel=WORD_POSITION, ylabel="Experience of the cluster\nthat leaves here (0 to 1)")
     # Below 0 is the room of the nuggets.
     ax.set(ylim=(-0.14, 1), xlim=(0, right + 1))

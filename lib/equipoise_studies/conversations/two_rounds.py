@@ -42,36 +42,21 @@ def outcome_grid(turns: pd.DataFrame) -> pd.DataFrame:
     return grid[columns].rename_axis(columns=None).reset_index()
 
 
-def _useful(turns: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Return whether each turn was useful: one row per conversation, columns 1 and 2."""
-    outcomes = turns.pivot_table(
-        index=keys, columns="turn", values="outcome", aggfunc="first", sort=False
-    )
-    return outcomes == "o"
-
-
 def outcome_statistics(turns: pd.DataFrame) -> pd.DataFrame:
     """Compute %useful, average %useful and %recovery of each run (gfrc, section 5).
 
     Columns are ``run, topics, %useful 1, %useful 2, %average useful, unsuccessful, recovered,
     %recovery``; recovery is NaN where every first turn was useful.
     """
-    useful = _useful(turns, ["run", "topic"])
-    failed = ~useful[1]
-    by_run = pd.DataFrame(
-        {
-            "%useful 1": 100 * useful[1],
-            "%useful 2": 100 * useful[2],
-            "unsuccessful": failed,
-            "recovered": failed & useful[2],
-        }
-    ).groupby("run", sort=False)
-    table = by_run[["%useful 1", "%useful 2"]].mean()
-    table.insert(0, "topics", by_run.size())
-    table["%average useful"] = table[["%useful 1", "%useful 2"]].mean(axis=1)
-    table[["unsuccessful", "recovered"]] = by_run[["unsuccessful", "recovered"]].sum()
+    scores = outcome_scores(turns)
+    means = 100 * scores.pivot_table(index="run", columns="measure", values="value", sort=False)
+    table = means[["useful 1", "useful 2", "average useful"]].add_prefix("%")
+    table.insert(0, "topics", turns.groupby("run")["topic"].nunique())
+    recovery = scores[scores["measure"] == "recovery"].groupby("run")["value"]
+    table["unsuccessful"] = recovery.size().reindex(table.index, fill_value=0)
+    table["recovered"] = recovery.sum().reindex(table.index, fill_value=0).astype(int)
     table["%recovery"] = 100 * ratio(table["recovered"], table["unsuccessful"], np.nan)
-    return table.reset_index()
+    return table.rename_axis(columns=None).reset_index()
 
 
 def outcome_scores(turns: pd.DataFrame) -> pd.DataFrame:
@@ -82,7 +67,10 @@ def outcome_scores(turns: pd.DataFrame) -> pd.DataFrame:
     first turn failed.
     """
     keys = [name for name in ("run", "topic", "type") if name in turns]
-    useful = _useful(turns, keys).astype(float)
+    outcomes = turns.pivot_table(
+        index=keys, columns="turn", values="outcome", aggfunc="first", sort=False
+    )
+    useful = (outcomes == "o").astype(float)
     scores = useful.add_prefix("useful ")
     scores["average useful"] = useful.mean(axis=1)
     scores["recovery"] = useful[2].where(useful[1] == 0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special, stats
 
 from equipoise.arrays import Floats, Integers
 from equipoise.permutations.scores import ORIGINAL, largest_leads, preference
@@ -16,7 +17,6 @@ from equipoise.permutations.variance import anova, honest_difference, tier_numbe
 from equipoise_compendium.evidence import (
     bootstrapped,
     bootstrapped_mean,
-    from_samples,
     minus_chance,
 )
 from equipoise_compendium.protocol import Evidence
@@ -25,24 +25,14 @@ _SEED = 16  # of every bootstrap
 _RESAMPLES = 1999
 _EXCHANGES = 1999  # of the systems on each conversation
 _TIER_EXCHANGES = 499  # fewer, since tiers are counted one by one
+_DATA_SETS = 4000  # simulated
+_DATA_SETS = 4000  # simulated
 _ALPHA = 0.05
 _ROUNDING = 1e-12
 
 
 over_conversations = partial(bootstrapped_mean, seed=_SEED)
 """Bootstrap a statistic of the means over conversations, the first axis."""
-
-
-def over_conversations_and_draws(values: Floats) -> Evidence:
-    """Bootstrap the mean over conversations, with a random one of several draws in each sample.
-
-    ``values`` (shaped (draws, conversations)).
-    """
-    draws, conversations = values.shape
-    rng = np.random.default_rng(_SEED)
-    chosen = rng.integers(draws, size=(_RESAMPLES, 1))
-    places = rng.integers(conversations, size=(_RESAMPLES, conversations))
-    return from_samples(float(values.mean()), values[chosen, places].mean(axis=1), conversations)
 
 
 def by_system(values: pd.DataFrame, published: pd.Series | None = None) -> dict[str, Evidence]:
@@ -314,15 +304,15 @@ def original_and_mean(wide: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 # --- findings on a pool of passages ---------------------------------------------------------------
 
 
-def on_pool(wide: pd.DataFrame, runs: Sequence[str], nested: int) -> dict[str, Evidence]:
+def on_pool(wide: pd.DataFrame, runs: Sequence[str], design: Design) -> dict[str, Evidence]:
     """Return the evidence on each finding: of several parts the least favourable one.
 
-    ``wide``: of `score_matrix`. ``runs``: systems that depend on the permutation. ``nested``:
-    permutations of the analyses of variance.
+    ``wide``: of `score_matrix`. ``runs``: systems that depend on the permutation. ``design``: of
+    the simulations, with the permutations of the analyses of variance.
     """
     original, mean = original_and_mean(wide)
     moving = wide[list(runs)]
-    of_nested = moving[moving.index.get_level_values("permutation") < nested]
+    of_nested = moving[moving.index.get_level_values("permutation") < design.permutations]
     topics = {str(topic): part.to_numpy() for topic, part in moving.groupby(level="topic")}
     gains = np.array(
         [values[1:].mean(axis=1).max() - values[0].mean() for values in topics.values()]
@@ -331,7 +321,7 @@ def on_pool(wide: pd.DataFrame, runs: Sequence[str], nested: int) -> dict[str, E
     always = preference(long)
     share_always = 2 * (always["wins"] == 1).groupby(always["topic"], sort=False).mean()
     leads = largest_leads(long).reshape(len(topics), -1)
-    md1 = anova(long[long["permutation"] < nested], "MD1").set_index("source")
+    md1 = anova(long[long["permutation"] < design.permutations], "MD1").set_index("source")
     freedom = md1.loc["permutation(topic)", "DF"], md1.loc["Error", "DF"]
     others = original.columns.difference(["FU"])
     return {
@@ -350,6 +340,8 @@ def on_pool(wide: pd.DataFrame, runs: Sequence[str], nested: int) -> dict[str, E
         "5-permutation": variance_ratio(float(md1.loc["permutation(topic)", "F"]), freedom),
         "5-better-for-all": over_conversations(better_for_all(topics)),
         "5-tiers": more_tiers(of_nested),
+        "reliable": simulated(of_nested, design.false_alarms),
+        "power": simulated(of_nested, partial(design.gain, "MD1")),
     }
 
 
@@ -372,3 +364,109 @@ def tau_of_utterances(values: pd.DataFrame, topics: pd.Series) -> Evidence:
     n = len(left_out)
     half = stats.t.isf(_ALPHA / 2, n - 1) * np.sqrt((n - 1) / n * (deviations**2).sum())
     return Evidence(float(tau), float(tau - half), float(tau + half), n=n)
+
+
+# --- power and false alarms -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Design:
+    """A simulated experiment: its size, and the sum of the squared effects of the systems."""
+
+    conversations: int
+    permutations: int
+    systems: int
+    effect: float
+
+    @cached_property
+    def _draws(self) -> tuple[Floats, ...]:
+        """Draw a normal deviate and chi-squares: of model, topic x model and the residual."""
+        rng = np.random.default_rng(_SEED)
+        free = self.systems - 1
+        freedom = free - 1, (self.conversations - 1) * free
+        within = self.conversations * (self.permutations - 1) * free
+        drawn = [rng.chisquare(each, _DATA_SETS) for each in (*freedom, within)]
+        return rng.normal(size=_DATA_SETS), *drawn
+
+    def ratios(
+        self, interaction: float, residual: float, permutations: int, effect: float = 0.0
+    ) -> Floats:
+        r"""Draw F of the factor model in data sets of MD1, or of MD0 with one permutation.
+
+        .. math:: SS_{model} \sim (\sigma^2_\varepsilon + m \sigma^2_{\tau\alpha})\,
+            \chi'^2_{K-1}(\lambda), \quad \lambda = \frac{C m \sum_k \alpha_k^2}
+            {\sigma^2_\varepsilon + m \sigma^2_{\tau\alpha}}
+
+        The residual is the sum of topic x model and of the residual within conversations.
+        ``interaction``, ``residual``: variance components. ``effect``: sum of squared effects.
+        """
+        normal, others, over, within = self._draws
+        variance = residual + permutations * interaction
+        shift = np.sqrt(self.conversations * permutations * effect / variance)
+        model = variance * ((normal + shift) ** 2 + others)
+        error = variance * over
+        freedom = (self.conversations * permutations - 1) * (self.systems - 1)
+        if permutations > 1:
+            error = error + residual * within
+        return (model / (self.systems - 1)) / (error / freedom)
+
+    def false_alarms(self, interaction: float, residual: float) -> float:
+        """Compute how often MD1 has p < 0.05 if the systems do not differ."""
+        freedom = (self.conversations * self.permutations - 1) * (self.systems - 1)
+        critical = special.fdtri(self.systems - 1, freedom, 1 - _ALPHA)
+        return float((self.ratios(interaction, residual, self.permutations) > critical).mean())
+
+    def powers(self, interaction: float, residual: float) -> dict[str, float]:
+        """Compute the power of three tests, each with 5% false alarms."""
+        tests = {
+            "original order": (interaction, residual, 1),
+            "MD1": (interaction, residual, self.permutations),
+            "exact means": (interaction, 0.0, 1),
+        }
+        powers = {}
+        for name, test in tests.items():
+            critical = np.quantile(self.ratios(*test), 1 - _ALPHA)
+            powers[name] = float((self.ratios(*test, self.effect) > critical).mean())
+        return powers
+
+    def gain(self, test: str, interaction: float, residual: float) -> float:
+        """Compute how much more power a test has than the original order."""
+        powers = self.powers(interaction, residual)
+        return powers[test] - powers["original order"]
+
+
+def sums_of_conversations(wide: pd.DataFrame) -> Floats:
+    """Return what the variance components are computed from, one row per conversation.
+
+    Means of the systems, their sum of squares, the sum of squares and the degrees of freedom of the
+    residual, and 1 / permutations. ``wide``: of `score_matrix`.
+    """
+    rows = []
+    for _, part in wide.sub(wide.mean(axis=1), axis=0).groupby(level="topic", sort=False):
+        values = part.to_numpy()
+        means = values.mean(axis=0)
+        freedom = (len(values) - 1) * (len(means) - 1)
+        squares = ((values - means) ** 2).sum()
+        rows.append([*means, (means**2).sum(), squares, freedom, 1 / len(values)])
+    return np.array(rows)
+
+
+def variance_components(means: Floats, n: int) -> tuple[float, float]:
+    """Estimate the variances of topic x model and of the residual.
+
+    ``means``: of the columns of `sums_of_conversations` over ``n`` conversations.
+    """
+    *systems, squares, residual_sum, freedom, inverse = means
+    residual = residual_sum / freedom
+    of_means = (squares - np.square(systems).sum()) * n / ((n - 1) * (len(systems) - 1))
+    return max(float(of_means - residual * inverse), 0.0), float(residual)
+
+
+def simulated(
+    wide: pd.DataFrame, statistic: Callable[[float, float], float], published: float | None = None
+) -> Evidence:
+    """Bootstrap over conversations a statistic of the variance components of MD1."""
+    rows = sums_of_conversations(wide)
+    return over_conversations(
+        rows, lambda means: statistic(*variance_components(means, len(rows))), published=published
+    )

@@ -29,8 +29,8 @@ from equipoise_studies.permutations.systems import ByContext, Collection, Conver
 def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     """Read judged utterances in their original order.
 
-    Columns query, topic, turn, class, terms and stop words (bags); for 2019 also anaphoric and
-    phrase (the bag of what a later pronoun refers to).
+    Columns query, topic, turn, class, terms (a bag); for 2019 also anaphoric and phrase (the bag of
+    what a later pronoun refers to).
     """
     name = "utterances.csv" if year == 2019 else "utterances_2020.csv"
     table = facts.read("permutations", name, {"turn": int})
@@ -39,30 +39,17 @@ def read_utterances(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     return table
 
 
-def read_collection(year: Literal[2019, 2020] = 2019, *, stop_words: bool = False) -> Collection:
-    """Read the passages whose text is public, with or without stop words."""
+def read_collection(year: Literal[2019, 2020] = 2019) -> Collection:
+    """Read the passages whose text is public."""
     name = "passages.parquet" if year == 2019 else "passages_2020.parquet"
     passages = facts.read("permutations", name)
-    terms = with_stop_words(passages)["terms"] if stop_words else passages["terms"]
-    return Collection.from_texts(dict(zip(passages["document"], terms, strict=True)))
-
-
-def with_stop_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the stop words of each text to its terms."""
-    return table.assign(terms=table["terms"] + " " + table["stop words"])
+    return Collection.from_texts(dict(zip(passages["document"], passages["terms"], strict=True)))
 
 
 def read_qrels(year: Literal[2019, 2020] = 2019) -> pd.DataFrame:
     """Read judgements: columns query, document, grade."""
     name = "qrels.parquet" if year == 2019 else "qrels_2020.parquet"
     return facts.read("permutations", name).astype({"grade": int})
-
-
-def read_rewritings() -> pd.DataFrame:
-    """Read rewritten utterances of CAsT 2019 as bags: queries by rewriters."""
-    return facts.read("permutations", "rewritings.csv").pivot_table(
-        index="query", columns="rewriter", values="terms", aggfunc="first", sort=False
-    )
 
 
 def conversations(

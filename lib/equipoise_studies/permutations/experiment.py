@@ -30,10 +30,8 @@ from equipoise_studies.permutations.systems import (
     Columns,
     Conversation,
     Settings,
-    bm25,
     context_rankings,
     sequential_rankings,
-    top,
 )
 
 _AT_ONCE = 5000  # permutations; bounds the memory
@@ -224,47 +222,6 @@ class Experiment:
                 row |= {"minimum": values.min(), "maximum": values.max(), "how": "enumeration"}
             rows.append(row)
         return pd.DataFrame(rows)
-
-    def exact_means(
-        self, systems: Sequence[str], structures: Mapping[str, ClassStructure]
-    ) -> pd.DataFrame:
-        """Compute exact means over the permutations of other structures than the conversations'.
-
-        One row per conversation, one column per system, whose context must be at most the previous
-        utterance.
-        """
-        means: dict[str, dict[str, float]] = {}
-        for system in systems:
-            means[system] = {}
-            for conversation in self.conversations:
-                structure = structures[conversation.topic]
-                shares = self._scores_by_context(conversation, system).after / structure.size
-                means[system][conversation.topic] = structure.mean(shares)
-        return pd.DataFrame(means)
-
-    def fixed_scores(self, texts: Mapping[str, str]) -> pd.Series:
-        """Compute the mean BM25 score by topic of texts that no permutation changes."""
-        means = {}
-        for conversation in self.conversations:
-            queries = self.collection.queries([texts[query] for query in conversation.queries])
-            scores = bm25(self.collection, queries, k1=self.settings.k1, b=self.settings.b)
-            best = top(scores, self.settings.depth)
-            values = self._score(conversation, np.arange(len(best)), best)
-            means[conversation.topic] = values.mean()
-        return pd.Series(means)
-
-    def ceiling(self) -> pd.DataFrame:
-        """Score the best ranking of the collection for each utterance: columns topic, value.
-
-        It is below 1 where passages with high grades are not in the collection.
-        """
-        parts = []
-        for conversation in self.conversations:
-            grades, _ = self._judgements[conversation.topic]
-            best = top(grades.astype(np.float64), self.settings.depth)
-            values = self._score(conversation, np.arange(len(best)), best)
-            parts.append(pd.DataFrame({"topic": conversation.topic, "value": values}))
-        return pd.concat(parts, ignore_index=True)
 
 
 def discounted(gains: ArrayLike) -> Floats:

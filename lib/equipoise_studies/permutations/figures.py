@@ -5,8 +5,8 @@ The titles state what the drawn values show. The style is that of `equipoise_com
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ def spread_of_conversations(spread: pd.DataFrame, systems: int, measure: str = "
 
     ``spread``: of `conversation_spread`. ``systems``: how many the scores are means of.
     """
-    figure, ax = plt.subplots(figsize=(10, 4.6))
+    figure, ax = plt.subplots(figsize=(8, 4.6))
     medians = spread.groupby("topic", sort=False)["value"].median().sort_values(kind="stable")
     original = spread[spread["permutation"] == ORIGINAL].set_index("topic").loc[medians.index]
     samples = [spread.loc[spread["topic"] == topic, "value"].to_numpy() for topic in medians.index]
@@ -115,57 +115,44 @@ def spread_of_conversations(spread: pd.DataFrame, systems: int, measure: str = "
     return figure
 
 
-def preference_panels(
-    table: pd.DataFrame, runs: Sequence[str], count: int, rng: np.random.Generator
-) -> Figure:
-    """Draw Figure 2 for some conversations, drawn at random, four in a row.
+def preferences(table: pd.DataFrame, runs: Sequence[str]) -> Figure:
+    """Draw Figure 2: one row per conversation, one column per pair of systems.
 
-    A cell is the percentage of the permutations on which the row's system beats the column's; blue
-    where it wins more than half, red where less. Each pair is drawn once: the remainder to 100 are
-    the column's permutations and the ties.
+    A cell is the percentage of the permutations on which the first system of the pair scores higher
+    than the second; blue where it wins more than half, red where less.
 
-    ``table``: of `preference`. ``runs``: systems, in the order of the rows and columns.
+    ``table``: of `preference`. ``runs``: systems, in the order of the pairs.
     """
-    topics = table["topic"].unique()
-    drawn = rng.choice(len(topics), min(count, len(topics)), replace=False)
-    topics_shown = topics[np.sort(drawn)]
-    n_rows = math.ceil(len(topics_shown) / 4)
-    figure, axes = plt.subplots(n_rows, 4, figsize=(13, 2.7 * n_rows + 1.2), squeeze=False)
-    panels = axes.ravel()
-    for ax in panels[len(topics_shown) :]:
-        ax.set_axis_off()
-    names = list(map(literal, runs))
-    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
-    for ax, topic in zip(panels, topics_shown, strict=False):
-        wins = table[table["topic"] == topic].pivot_table(index="a", columns="b", values="wins")
-        percentages = wins.reindex(index=runs, columns=runs).to_numpy(dtype=np.float64) * 100
-        percentages[np.triu_indices(len(runs))] = np.nan
-        ax.imshow(np.ma.masked_invalid(percentages[:, :-1]), aspect="auto", **_PREFERENCE)
-        for row, column in np.argwhere(np.isfinite(percentages)):
-            percentage = percentages[row, column]
-            # The ends of the scale are too dark for black letters.
-            colour = "white" if abs(percentage - 50) > 32 else "black"
-            ax.text(column, row, f"{percentage:.0f}", color=colour, **style)
-        ax.set_title(f"Conversation {literal(topic)}", fontsize=10)
-        ax.set_xticks(range(len(runs) - 1), names[:-1], fontsize=8.5)
-        ax.set_yticks(range(1, len(runs)), names[1:], fontsize=8.5)
-        ax.set_ylim(len(runs) - 0.5, 0.5)
-        ax.grid(visible=False)
+    pairs = list(combinations(runs, 2))
+    wins = table.pivot_table(index="topic", columns=["a", "b"], values="wins", sort=False)
+    percentages = 100 * wins[pairs].to_numpy()
+    figure, ax = plt.subplots(figsize=(8, 1.9 + 0.26 * len(wins)))
+    ax.imshow(percentages, aspect="auto", **_PREFERENCE)
+    for row, column in np.ndindex(percentages.shape):
+        percentage = percentages[row, column]
+        # The ends of the scale are too dark for black letters.
+        colour = "white" if abs(percentage - 50) > 32 else "black"
+        ax.text(column, row, f"{percentage:.0f}", color=colour, ha="center", va="center")
+    names = [f"{literal(first)}\nover\n{literal(second)}" for first, second in pairs]
+    ax.set_xticks(range(len(pairs)), names, fontsize=7.5)
+    ax.set_yticks(range(len(wins)), list(map(literal, wins.index)))
+    ax.tick_params(labeltop=True, labelbottom=False)
+    ax.set_ylabel(f"Conversation (n = {len(wins)})")
+    ax.grid(visible=False)
     figure.colorbar(
         ScalarMappable(**_PREFERENCE),
-        ax=axes,
+        ax=ax,
         orientation="horizontal",
-        label="Permutations on which the row's system scores higher than the column's (%)",
+        label="Permutations on which the first system scores higher than the second (%)",
         aspect=50,
         fraction=0.04,
+        pad=0.02,
     )
-    pairs = table[table["a"] < table["b"]]
-    depends = ~pairs["wins"].isin([0, 1])
-    shown = f"{len(topics_shown)} of n = {len(topics)} conversations shown"
-    figure.suptitle(
-        f"In {depends.mean():.0%} of {len(pairs)} comparisons of two systems, the permutation "
-        f"decides which scores higher ({shown})",
-        fontsize=13,
+    depends = ((percentages > 0) & (percentages < 100)).mean()
+    ax.set_title(
+        f"In {depends:.0%} of {percentages.size} comparisons, the permutation decides which system "
+        "scores higher",
+        **_TITLE,
     )
     return figure
 
@@ -211,7 +198,7 @@ def sample_size(
     ``stability``: of `ranking_stability`. ``errors``: of `standard_errors`. ``conversations``: how
     many the scores are means of.
     """
-    figure, (agreement_ax, error_ax) = plt.subplots(1, 2, figsize=(12, 4.4))
+    figure, (agreement_ax, error_ax) = plt.subplots(2, figsize=(8, 8))
     sizes = stability["permutations"]
     agreement_ax.plot(
         sizes, stability["tau"], marker="o", label="Kendall's tau, mean", color=COLOURS[0]
