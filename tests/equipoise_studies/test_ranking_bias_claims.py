@@ -557,34 +557,6 @@ def test_published_values_are_those_of_the_same_ranker_and_query_set() -> None:
     assert found["NFaiRR, published"].tolist() == pytest.approx(expected, nan_ok=True)
 
 
-# --- tables of the report -------------------------------------------------------------------------
-
-
-def test_the_reported_strata_are_those_of_the_lists_one_by_one() -> None:
-    """Of each list, how many of its first ten documents have a term of the long list."""
-    terms = {str(x["term"]).lower() for x in lines("facts", "ranking_bias", "terms.csv")}
-    with_term = set()
-    for line in lines("facts", "ranking_bias", "term_counts.parquet"):
-        if line["collection"] == "msmarco-pool" and line["term"] in terms and line["word"]:
-            with_term.add(line["document"])
-    path = project.root() / "reports" / "thesis_ch4_ranking_bias" / "tables" / "strata.csv"
-    reported = pd.read_csv(path, dtype={"with a term": str}).set_index(["queries", "with a term"])
-    runs = read_runs(Study.read("replica"))
-    for label in ("QS1", "QS2"):
-        top = runs[(runs["queries"] == label) & (runs["rank"] <= 10)]
-        numbers: dict[tuple[str, str], int] = {}
-        for run, topic, document in zip(top["run"], top["topic"], top["document"], strict=True):
-            numbers[run, topic] = numbers.get((run, topic), 0) + (document in with_term)
-        bounds = {"0": (0, 0), "1 to 2": (1, 2), "3 to 5": (3, 5), "6 to 10": (6, 10)}
-        for stratum, (low, high) in bounds.items():
-            share = sum(low <= number <= high for number in numbers.values()) / len(numbers)
-            row = reported.loc[(label, stratum)]
-            assert row["share of lists"] == pytest.approx(share)
-            if stratum == "0":
-                # a list without any term is fair by both measures
-                assert row["NFaiRR"] == row["TExFAIR"] == 1
-
-
 def test_bounds_from_tables_are_those_of_the_tables() -> None:
     """The protocol states a bound of chapter 4 that comes from Table 4.2."""
     table = printed_table("thesis/table-4.2").set_index(["queries", "model"]).astype(float)

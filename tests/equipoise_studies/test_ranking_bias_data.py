@@ -1,32 +1,27 @@
-"""Config and data of chapter 4: derived data, recorded rankings, and the orders of ties."""
+"""Config and data of chapter 4: derived data and recorded rankings."""
 
 import gzip
 import json
 import re
-from itertools import permutations
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from equipoise.measures import ranking_bias as bias
 from equipoise.measures.effectiveness import effectiveness
 from equipoise.measures.ranking_bias import score_ranking_bias
 from equipoise_compendium import project
-from equipoise_studies.ranking_bias import ties
 from equipoise_studies.ranking_bias.data import (
-    Collection,
     Ranker,
     Study,
     gender_groups,
     missing_texts,
-    read_account,
     read_collection,
     read_public_run,
     read_recorded,
     read_runs,
+    read_settings,
     read_table,
 )
 
@@ -193,12 +188,26 @@ def test_recorded_rankings_are_complete(label: str) -> None:
     falls = runs.sort_values(["world", "run", "topic", "rank"])
     same = falls.duplicated(["world", "run", "topic"])
     assert (falls["score"].diff()[same] <= 0).all()
-    account = read_account(STUDY, label)
+    account = settings["account"]
     assert account["words restored by substituting twice"] / account["words"] > 0.99
 
     collection = read_collection(STUDY, label)
     assert set(runs["topic"]) == set(collection.queries) == set(collection.qrels["topic"])
     assert set(runs["document"]) <= set(collection.term_counts.documents)
+
+
+def test_rewritten_collections_are_ranked_by_every_ranker_of_their_config() -> None:
+    study = Study.read("rewritten")
+    label = "Grep-BiasIR, rewritten"
+    runs = read_recorded(study.outputs, study.query_sets[label].collection)
+    settings = read_settings(study, label)
+    assert set(runs["run"]) == set(settings["runs"]) == set(study.recorded_on(label))
+    assert set(runs["world"]) == set(settings["rewritten"]["changed"])
+    wordings = read_table(FOLDER, "qrels.csv")
+    is_relevant = (wordings["collection"] == "grepbiasir") & (wordings["level"] == "1")
+    assert set(runs["document"]) == set(wordings.loc[is_relevant, "document"])
+    lists = runs.drop_duplicates(["world", "run", "topic"]).groupby(["world", "run"]).size()
+    assert lists.drop(index="bm25", level="run").eq(117).all()
 
 
 def test_rankers_are_in_the_order_of_the_config_on_every_query_set() -> None:
@@ -229,64 +238,3 @@ def test_broken_files_of_rankings_are_rejected(
     (tmp_path / "x_runs.tsv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     with pytest.raises(ValueError, match=problem):
         read_recorded(tmp_path, "x")
-
-
-# --- ties -----------------------------------------------------------------------------------------
-
-GROUPS = bias.TermGroups.from_pairs([("he", "m"), ("she", "f")])
-TEXTS = {"a": "he he x", "b": "she she she", "c": "x x", "d": "he she x x", "e": "he he he x x"}
-COUNTS = bias.count_terms(TEXTS.items(), GROUPS.terms)
-COLLECTION = Collection(pd.Series(), pd.DataFrame(), COUNTS, pd.DataFrame())
-
-
-def runs_of(lists: dict[tuple[str, str], list[tuple[str, float]]]) -> pd.DataFrame:
-    rows = [
-        ("QS1", run, topic, document, rank, score)
-        for (run, topic), listed in lists.items()
-        for rank, (document, score) in enumerate(listed, start=1)
-    ]
-    return pd.DataFrame(rows, columns=["queries", "run", "topic", "document", "rank", "score"])
-
-
-RUNS = runs_of(
-    {
-        ("r", "1"): [("a", 3), ("b", 2), ("c", 2), ("d", 2)],
-        ("r", "2"): [("b", 1), ("e", 1)],
-        ("s", "1"): [("e", 5), ("a", 4), ("b", 3)],
-        ("s", "2"): [("c", 2), ("d", 1)],
-    }
-)
-
-
-def score_of(documents: tuple[str, ...], cutoff: int) -> dict[str, float]:
-    listed = pd.DataFrame(
-        {"run": "x", "topic": "1", "document": documents, "rank": range(1, len(documents) + 1)}
-    )
-    table = bias.score_ranking_bias(listed, COUNTS, GROUPS, cutoffs=[cutoff])
-    scores = table[table["topic"] == "1"].set_index("measure")["value"]
-    return {name: float(scores[f"{name}@{cutoff}"]) for name in ("NFaiRR", "TExFAIR")}
-
-
-@pytest.mark.parametrize("cutoff", [1, 2, 3])
-def test_extremes_over_ties_are_those_of_every_order_written_out(cutoff: int) -> None:
-    extremes = ties.extremes(RUNS, {"QS1": COLLECTION}, GROUPS, cutoff, 1.0)
-    orders_of_r = [[("a", *tail) for tail in permutations("bcd")], list(permutations("be"))]
-    for measure in ("NFaiRR", "TExFAIR"):
-        least, greatest = [], []
-        for orders in orders_of_r:
-            scores = [score_of(order, cutoff)[measure] for order in orders]
-            least.append(min(scores))
-            greatest.append(max(scores))
-        of_r = extremes.loc[("QS1", "r", measure)]
-        assert of_r["least"] == pytest.approx(np.mean(least))
-        assert of_r["greatest"] == pytest.approx(np.mean(greatest))
-        of_s = extremes.loc[("QS1", "s", measure)]  # which ties nothing
-        assert of_s["least"] == of_s["greatest"]
-
-
-@pytest.mark.parametrize(("cutoff", "tied_ranks"), [(1, 1), (2, 3), (3, 4)])
-def test_tied_ranks_are_counted_up_to_the_cut_off(cutoff: int, tied_ranks: int) -> None:
-    tied = ties.tied_ranks(RUNS, cutoff).set_index("run")
-    columns = ["queries with ties", "tied ranks"]
-    assert tied.loc["r", columns].tolist() == [1 if cutoff == 1 else 2, tied_ranks]
-    assert tied.loc["s", columns].tolist() == [0, 0]

@@ -143,12 +143,14 @@ def test_accuracy_at_a_share_weights_the_recall_of_both_labels() -> None:
     assert accuracy[1]["SGD", "a"].tolist() == [0.2, 0.4]
 
 
-def test_each_person_is_compared_with_the_others_and_ties_are_low() -> None:
-    rated = pd.DataFrame({"collection": "SGD", "sample": ["1", "2"], "ratings": [(1, 3, 2), (4,)]})
-    compared = claims.one_and_others(rated)  # nobody else rated the second sample
-    assert compared["sample"].tolist() == ["1", "1", "1"]
-    assert compared["predicted"].tolist() == [True, False, True]
-    assert compared["dissatisfied"].tolist() == [True, True, True]  # (3, 2), (1, 2), (1, 3)
+def test_a_setup_is_compared_with_the_baseline_and_doubt_adds_up() -> None:
+    runs = [("SGD", f"encoder, {setup}") for setup in ("w/o up-sampling", "x20", "x10")]
+    columns = pd.MultiIndex.from_tuples(runs)
+    value = pd.DataFrame([[0.5, 0.75, 0.25]], columns=columns)
+    ends = claims.Ends(value, value - 0.125, value + 0.125)
+    gain = ends.over("w/o up-sampling", ["x20"])
+    assert list(gain.value) == [("SGD", "encoder, x20")]
+    assert [table.iloc[0, 0] for table in gain] == [0.25, 0.0, 0.5]
 
 
 # --- again, by a plain way ------------------------------------------------------------------------
@@ -407,7 +409,7 @@ def test_fine_tuned_estimators_drop() -> None:
     for system in ("encoder", "hawkes"):
         for row in rows_of(RECORDED / f"{system}.csv"):
             run = row["collection"], f"{row['system']}, {row['setup']}"
-            if row["world"] == "valid":
+            if row["world"] == "valid" or row["setup"] == "under-sampling":
                 continue
             label = ratings[row["collection"], row["sample"]] != (row["world"] == "swapped")
             said = float(row["dissatisfaction"]) >= 0.5

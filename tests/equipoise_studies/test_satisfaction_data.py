@@ -202,7 +202,7 @@ def test_predictions_are_complete(samples: pd.DataFrame) -> None:
     sizes = table[table["system"] != "few-shot"].groupby(["system", "setup", "collection", "world"])
     test = data.estimated(samples, "test")["collection"].value_counts()
     swapped = other["collection"].value_counts()
-    assert len(sizes) == 2 * 3 * 2 * 2
+    assert len(sizes) == 2 * 4 * 2 * 2
     for (_, _, name, world), number in sizes.size().items():
         assert number == (test if world == "Main" else swapped)[name]
 

@@ -23,12 +23,10 @@ from equipoise_studies.satisfaction.scoring import (
     SCORES,
     binary_scores,
     count_correct,
-    expected_curve,
     jaccard_bounds,
     recovered_counts,
     robustness_curve,
     robustness_table,
-    sampled_intervals,
     with_scores,
 )
 
@@ -128,16 +126,6 @@ def test_ends_of_the_curve_are_main_and_all_dissatisfied(data: st.DataObject) ->
     assert ((curve >= 0) & (curve <= 1 + 1e-12)).all()
 
 
-@given(st.integers(0, 40), st.integers(1, 40), st.integers(0, 40))
-def test_accuracy_is_linear_so_that_both_methods_agree(first: int, second: int, third: int) -> None:
-    correct, size = [first, 1, third], [40, second, 40]
-    ratios = np.linspace(second / (40 + second), 1, 7)
-    exact = robustness_curve(correct, size, ratios)[..., 0]
-    expected = expected_curve(correct, size, ratios)
-    linear = [SCORES.index("Acc"), SCORES.index("sensitivity")]
-    assert exact[:, linear] == pytest.approx(expected[:, linear])
-
-
 def test_curve_takes_many_estimators_at_once() -> None:
     correct = np.array([[811, 0, 0], [789, 19, 14], [613, 15, 465]])
     size = [811, 40, 524]
@@ -171,25 +159,6 @@ def test_curve_refuses_what_does_not_fit(
         robustness_curve(correct, [9, 1, 9], ratios)
 
 
-def test_bootstrap_covers_the_estimate_and_repeats() -> None:
-    arguments = ([50, 5, 30], [60, 10, 50], [0.2, 0.5, 1.0])
-    first = sampled_intervals(*arguments, np.random.default_rng(4), population=[60, 10, 50])
-    again = sampled_intervals(*arguments, np.random.default_rng(4), population=[60, 10, 50])
-    assert (first == again).all()
-    assert (
-        (first[..., 1] <= first[..., 0] + 1e-12) & (first[..., 0] <= first[..., 2] + 1e-12)
-    ).all()
-    assert (first[:, 0, 2] > first[:, 0, 1]).all()
-    # the same rates in a larger population: the same sensitivity of the two sets together only if
-    # they weigh the same
-    scaled = sampled_intervals(*arguments, np.random.default_rng(4), population=[600, 100, 500])
-    assert scaled[..., 0] == pytest.approx(first[..., 0], abs=0.01)
-    with pytest.raises(ValueError, match="must have a labelled sample"):
-        sampled_intervals(
-            [1, 0, 1], [1, 0, 1], [1.0], np.random.default_rng(4), population=[9, 9, 9]
-        )
-
-
 LABELLED = pd.DataFrame(
     [
         ("b", "Main", 7, 8, 1, 2),
@@ -218,21 +187,6 @@ def test_table_of_curves_is_the_curve_of_each_estimator() -> None:
         np.testing.assert_array_equal(
             part[["value", "low", "high"]].to_numpy().reshape(5, 5, 3), curve
         )
-
-
-def test_table_of_a_labelled_part_is_scaled_to_the_whole() -> None:
-    whole = pd.DataFrame({"world": ["Main", "CF"], "satisfied": [30, 3], "dissatisfied": [10, 20]})
-    table = robustness_table(
-        LABELLED, ["run"], step=0.25, population=whole, rng=np.random.default_rng(3), resamples=50
-    )
-    rng = np.random.default_rng(3)
-    for run, correct in {"a": [8, 0, 4], "b": [7, 1, 3]}.items():
-        ratios = [0.25, 0.5, 0.75, 1.0]
-        curve = sampled_intervals(
-            correct, [8, 2, 5], ratios, rng, population=[30, 10, 20], resamples=50
-        )
-        part = table.loc[table["run"] == run, ["value", "low", "high"]]
-        np.testing.assert_array_equal(part.to_numpy().reshape(4, 5, 3), curve)
     with pytest.raises(ValueError, match="a row of Main and one of CF"):
         robustness_table(LABELLED.iloc[:3], ["run"])
 
@@ -269,15 +223,6 @@ def test_a_share_that_is_a_multiple_but_for_rounding_stands_once() -> None:
 def test_step_that_leads_nowhere_is_refused(step: float) -> None:
     with pytest.raises(ValueError, match="step must be above 0 and at most 1"):
         robustness_table(LABELLED, ["run"], step=step)
-
-
-def test_dissatisfied_samples_of_another_world_can_be_added() -> None:
-    other = robustness_table(
-        LABELLED.replace({"world": {"CF": "swapped"}}), ["run"], other="swapped", step=0.25
-    )
-    pd.testing.assert_frame_equal(other, robustness_table(LABELLED, ["run"], step=0.25))
-    with pytest.raises(ValueError, match="one of swapped"):
-        robustness_table(LABELLED, ["run"], other="swapped")
 
 
 # --- other dialogues

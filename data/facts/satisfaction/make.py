@@ -136,22 +136,6 @@ def make_users() -> pd.DataFrame:
     return table[["dialogue", "recommender", "user", "exchanges", "words", "dissatisfied"]]
 
 
-def make_redial_ratings() -> pd.DataFrame:
-    """Make the table of ratings of item abredial; a digest names each dialogue."""
-    path = registry.fetch("abredial", "Data/annotated_turns.csv")
-    rated = pd.read_csv(path, dtype=str, keep_default_na=False)
-    texts = rated.filter(regex="^utterance").agg("\n".join, axis=1)
-    digests = [hashlib.sha1(text.encode()).hexdigest()[:10] for text in texts]  # noqa: S324 - a name
-    rated = rated.assign(dialogue=digests)
-    rated["worker"] = rated.groupby("dialogue").cumcount()
-    turns = []
-    for turn in (1, 2, 3):
-        ratings = pd.to_numeric(rated[f"overall{turn}"])
-        turns.append(rated[["dialogue", "worker"]].assign(turn=turn, overall=ratings))
-    table = pd.concat(turns).dropna().astype({"overall": int})
-    return table.sort_values(["dialogue", "turn", "worker"])
-
-
 def make_annotated_items(study: Study) -> pd.DataFrame:
     """Make the table of the items that annotators labelled."""
     path = (study.outputs / "written.csv").resolve()
@@ -176,7 +160,6 @@ if __name__ == "__main__":
     if options.config == "replica":
         makers["relabelled.csv"] = make_relabelled
         makers["users.csv"] = make_users
-        makers["redial_ratings.csv"] = make_redial_ratings
     if (study.outputs / "written.csv").is_file():
         makers["annotated_items.csv"] = partial(make_annotated_items, study)
     output = options.output or study.facts

@@ -257,6 +257,15 @@ def summarise(path: Path, collection: Path) -> tuple[pd.DataFrame, dict[str, int
     return table.sort_values(columns, ascending=[False, False, True, True]), dict(counts)
 
 
+def rewriting_counts(texts: dict[str, list[str]]) -> dict[str, dict[str, int]]:
+    """Count the texts that each collection changes, and those of more than twice the words."""
+    words = pd.DataFrame(texts).apply(lambda column: column.str.split().str.join(" "))
+    lengths = words.apply(lambda column: column.str.count(" ") + 1)
+    changed = words.ne(words["original"], axis=0).sum()
+    longer = lengths.gt(2 * lengths["original"], axis=0).sum()
+    return {"changed": changed.to_dict(), "more than twice as long": longer.to_dict()}
+
+
 # --- rankers --------------------------------------------------------------------------------------
 
 
@@ -456,6 +465,8 @@ class Recorder:
                 continue
             self.add(runs)
             settings["account"] = {"queries": self.recorded()["topic"].nunique(), **counts}
+            if self.texts.rewritten:
+                settings["rewritten"] = rewriting_counts(self.texts_of_collections())
             entry = self.study.rankers[key].model_dump(mode="json", exclude_defaults=True)
             settings["runs"][key] = entry
             if ranker.model:
@@ -526,14 +537,20 @@ class Recorder:
 
     # --- rankings made here
 
-    def rank(self, key: str, ranker: Ranker, queries: pd.DataFrame) -> list[pd.DataFrame]:
-        """Return the top documents of each query, in both collections."""
-        ids, originals = map(list, zip(*self.texts.documents(), strict=True))
+    def texts_of_collections(self) -> dict[str, list[str]]:
+        """Return the texts of the collection and of each counterfactual, by its name."""
         with self.substituted.open(encoding="utf-8") as file:
-            texts = {WORLDS[0]: originals, WORLDS[1]: [json.loads(x)["contents"] for x in file]}
+            substituted = [json.loads(line)["contents"] for line in file]
+        originals = [text for _, text in self.texts.documents()]
+        return {"original": originals, "counterfactual": substituted} | self.texts.rewritten
+
+    def rank(self, key: str, ranker: Ranker, queries: pd.DataFrame) -> list[pd.DataFrame]:
+        """Return the top documents of each query, in the collection and its counterfactuals."""
+        ids = [name for name, _ in self.texts.documents()]
+        texts = self.texts_of_collections()
         query_texts = queries["text"].tolist()
-        # most texts are the same in both, and models are slow
-        distinct = pd.Index([*texts[WORLDS[0]], *texts[WORLDS[1]]]).unique()
+        # most texts are the same in all, and models are slow
+        distinct = pd.Index([text for collection in texts.values() for text in collection]).unique()
         folder = self.options.models / ranker.model
         if ranker.kind in ("dense", "splade"):
             shared = (self.query_set.document_set, key)
@@ -542,7 +559,7 @@ class Recorder:
             asked = represented(ranker, folder, query_texts)
             table = np.asarray((asked @ represented_documents[shared].T).toarray())
         runs = []
-        for world in ranker.worlds:
+        for world in texts:
             if ranker.kind == "bm25":
                 scores = bm25(query_texts, texts[world])
             elif ranker.kind == "cross-encoder":

@@ -299,8 +299,7 @@ def read_substitution(study: Study, label: str) -> pd.DataFrame:
     return table.astype({"occurrences": int})
 
 
-def read_account(study: Study, label: str) -> dict[str, int]:
-    """Read the counts of the substitution of a collection."""
-    collection = study.query_sets[label].collection
-    path = study.outputs / f"{collection}_settings.json"
-    return dict(json.loads(path.read_text(encoding="utf-8"))["account"])
+def read_settings(study: Study, label: str) -> dict[str, Any]:
+    """Read the settings of recorded rankings, and counts of their counterfactual collections."""
+    path = study.outputs / f"{study.query_sets[label].collection}_settings.json"
+    return dict(json.loads(path.read_text(encoding="utf-8")))

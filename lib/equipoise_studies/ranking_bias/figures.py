@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
@@ -13,12 +14,8 @@ from matplotlib.patches import Patch, Rectangle
 
 from equipoise_compendium.plots import COLOURS, GREY, look
 
-_LABELS_APART = 3
-"""Ranks between two labelled cut-offs."""
 _RANKING_WIDTH = 1.15
 """Width of a ranking, with the gap to the next."""
-_LINES = {"TExFAIR": "-", "TExFAIR without proportionality": "--", "NFaiRR": ":"}
-"""Line style of each measure."""
 _DARK = COLOURS[-1]
 _BAND: dict[str, Any] = {"color": GREY, "alpha": 0.3, "lw": 0}
 
@@ -50,56 +47,58 @@ def grouped_rankings(documents: pd.DataFrame, scores: pd.DataFrame, title: str) 
 
 
 def measures_over_cutoffs(
-    curves: pd.DataFrame, query_counts: pd.Series[int], baseline: str, title: str
+    by_run: pd.Series[float],
+    means: pd.DataFrame,
+    labels: Sequence[str],
+    measures: Sequence[str],
+    title: str,
 ) -> Figure:
-    """Draw each measure over the ranking cut-off, one column per query set.
+    """Draw each measure over the ranking cut-off, one panel per query set.
 
-    The first row shows the baseline, one line per measure. Each further row shows one measure of
-    the other rankers minus the baseline. ``query_counts``: by query set, in drawn order.
+    ``by_run``: mean over queries, indexed by queries, measure, cutoff and run. ``means`` (columns
+    mean, half): mean over rankers, too, with half of its interval, by queries, measure and cutoff.
     """
-    shape = (1 + len(_LINES), len(query_counts))
-    figure, axes = plt.subplots(*shape, figsize=(8, 9), sharex=True, sharey="row")
-    rankers = [run for run in curves["run"].unique() if run != baseline]
-    for column, (label, n_queries) in zip(axes.T, query_counts.items(), strict=True):
-        set_rows = curves[curves["queries"] == label]
-        column[0].set_title(f"{label}, n = {n_queries:,} queries", fontsize=10)
-        for ax, (measure, line) in zip(column[1:], _LINES.items(), strict=True):
-            measure_rows = set_rows[set_rows["measure"] == measure]
-            by_run = measure_rows.pivot_table(index="cutoff", columns="run", values="value")
-            baseline_curve = by_run.pop(baseline)
-            column[0].plot(baseline_curve, line, color=_DARK, label=measure)
-            ax.axhline(0, color=GREY, lw=1)
-            for number, run in enumerate(rankers):
-                if run in by_run:
-                    gaps = by_run[run] - baseline_curve
-                    ax.plot(gaps, **look(number), label=run, lw=1.2, ms=4)
-        cutoffs = sorted(set_rows["cutoff"].unique())
-        column[-1].set_xticks(cutoffs, _labels_apart(cutoffs))
-        column[-1].set_xlabel("Cut-off k (ranks)")
-        handles, names = column[-1].get_legend_handles_labels()
-        column[-1].legend(handles, names, loc="upper center", bbox_to_anchor=(0.5, -0.32))
-    axes[0, 0].set_ylabel(f"{baseline},\nmean over queries")
-    for ax, measure in zip(axes[1:, 0], _LINES, strict=True):
-        name = measure.replace(" without ", "\nwithout\n")
-        ax.set_ylabel(f"{name},\nranker − {baseline}")
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    # a title of the figure would overlap with a legend outside of the axes
-    figure.legend(
-        handles, names, ncols=3, loc="outside upper center", title=title, title_fontsize=11
-    )
+    figure, axes = plt.subplots(1, len(labels), figsize=(8, 3.8), sharex=True, sharey=True)
+    for ax, label in zip(axes, labels, strict=True):
+        for number, measure in enumerate(measures):
+            for _, curve in by_run.loc[label, measure].groupby("run"):
+                ax.plot(curve.droplevel("run"), color=COLOURS[number], lw=0.5, alpha=0.5)
+            of_measure = means.loc[label, measure]
+            size = of_measure["size"].iloc[0]
+            style: dict[str, Any] = {"capsize": 2, "lw": 1.2, "ms": 4.5, **look(number)}
+            ax.errorbar(
+                of_measure.index, of_measure["mean"], of_measure["half"], label=measure, **style
+            )
+        ax.set_title(f"{label}, n = {size:,} queries", fontsize=10)
+        ax.set_xticks([k for k in of_measure.index if k == 1 or k % 5 == 0])
+        ax.set_xlabel("Cut-off k (ranks)")
+    axes[0].set_ylabel("Fairness")
+    handles, names = axes[0].get_legend_handles_labels()
+    handles.append(Line2D([], [], color=GREY, lw=0.5))
+    names.append("single rankers")
+    figure.legend(handles, names, ncols=4, loc="outside lower center")
+    figure.suptitle(title, fontsize=11)
     return figure
 
 
-def _labels_apart(cutoffs: Sequence[int]) -> list[str]:
-    """Label cut-offs; those too near to the last labelled one stay empty."""
-    labels = []
-    labelled = -_LABELS_APART
-    for cutoff in cutoffs:
-        is_apart = cutoff - labelled >= _LABELS_APART
-        labels.append(str(cutoff) if is_apart else "")
-        if is_apart:
-            labelled = cutoff
-    return labels
+def crbo_by_counterfactual(table: pd.DataFrame, title: str) -> Figure:
+    """Draw CRBO with its interval: one row per counterfactual, one mark per ranker.
+
+    ``table``: columns counterfactual, run, CRBO, low, high.
+    """
+    worlds, runs = table["counterfactual"].unique(), table["run"].unique()
+    figure, ax = plt.subplots(figsize=(8, 4.6))
+    for number, run in enumerate(runs):
+        rows = table[table["run"] == run]
+        heights = -np.arange(len(worlds)) - 0.15 * (number - (len(runs) - 1) / 2)
+        reach = [rows["CRBO"] - rows["low"], rows["high"] - rows["CRBO"]]
+        ax.errorbar(rows["CRBO"], heights, xerr=reach, ls="", lw=1.2, label=run, **look(number))
+    ax.set_yticks(-np.arange(len(worlds)), worlds)
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel("CRBO (1: no ranking changes)")
+    ax.legend(ncols=len(runs), loc="upper center", bbox_to_anchor=(0.4, -0.14))
+    ax.set_title(title, fontsize=11)
+    return figure
 
 
 def differences_from_baseline(

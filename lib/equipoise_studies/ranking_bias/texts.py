@@ -10,9 +10,10 @@ import gzip
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -30,6 +31,15 @@ TERM_LISTS = {
 ANNOTATED = ("genderbias_ir", "resources/queries_gender_annotated.csv")
 SENSITIVE = ("cpjku", "dataset/msmarco_passage.dev.fair.tsv")
 SENSITIVE_DL = ("cpjku", "dataset/trecdeep19_passage.fair.tsv")
+REWRITERS = {
+    "GPT-4o": "chatgpt-4o-latest",
+    "Claude 3 Haiku": "claude-3-haiku-20240307",
+    "Llama 3.3": "llama3.3%3Alatest",
+    "Phi-4": "phi4%3Alatest",
+    "Qwen2.5 72B": "qwen2.5%3A72b",
+}
+TO_OTHER_GENDER = {"Male → Female": "M", "Female → Male": "F"}  # the gender of the original
+AS_TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 KINDS = {"n": "non-gendered", "f": "female", "m": "male", "o": "other or several genders"}
 
 # public runs by name; the texts of the first four are the pool of passages
@@ -91,8 +101,8 @@ def gender_pairs() -> tuple[dict[str, str], dict[str, str]]:
 
 def read_tsv(path: Path) -> pd.DataFrame:
     """Read queries, with an id, a tab and a text on each line: columns query, text."""
-    options = {"sep": "\t", "header": None, "dtype": str, "keep_default_na": False}
-    table = pd.read_csv(path, names=["query", "text"], quoting=csv.QUOTE_NONE, **options)
+    options = AS_TEXT | {"sep": "\t", "header": None, "quoting": csv.QUOTE_NONE}
+    table = pd.read_csv(path, names=["query", "text"], **options)
     if table["query"].duplicated().any() or table.eq("").any(axis=None):
         raise ValueError(f"{path}: must be an id, a tab and a text on each line, each id once")
     return table
@@ -119,11 +129,15 @@ def without_terms(queries: pd.DataFrame, terms: Iterable[str]) -> pd.DataFrame:
 
 @dataclass
 class Texts:
-    """A collection with its texts: ``documents`` starts a new pass over ids and texts."""
+    """A collection with its texts: ``documents`` starts a new pass over ids and texts.
+
+    ``rewritten``: texts of public counterfactual collections, in the order of the documents.
+    """
 
     queries: pd.DataFrame
     qrels: pd.DataFrame
     documents: Callable[[], Iterator[tuple[str, str]]]
+    rewritten: dict[str, list[str]] = field(default_factory=dict)
 
 
 def in_memory(ids: pd.Series, texts: pd.Series) -> Callable[[], Iterator[tuple[str, str]]]:
@@ -131,21 +145,56 @@ def in_memory(ids: pd.Series, texts: pd.Series) -> Callable[[], Iterator[tuple[s
     return lambda: iter(zip(ids.tolist(), texts.tolist(), strict=True))
 
 
-def grepbiasir() -> Texts:
-    """Read Grep-BiasIR: bias-sensitive queries, documents in three wordings."""
+def grepbiasir_files() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the queries (columns query, text) and the documents of Grep-BiasIR."""
     entries = registry.entries()
     paths = entries.loc[entries["item"] == "grepbiasir", "path"]
-    options = {"dtype": str, "keep_default_na": False}
-    queries = pd.read_csv(fetch("grepbiasir", "queries.csv"), **options)
+    queries = pd.read_csv(fetch("grepbiasir", "queries.csv"), **AS_TEXT)
     queries = queries.rename(columns={"q_id": "query", "query": "text"})[["query", "text"]]
     tables = []
     for path in sorted(paths[paths.str.startswith("queries-documents_")]):
-        tables.append(pd.read_csv(fetch("grepbiasir", path), **options))
-    documents = pd.concat(tables, ignore_index=True)
+        tables.append(pd.read_csv(fetch("grepbiasir", path), **AS_TEXT))
+    return queries, pd.concat(tables, ignore_index=True)
+
+
+def judgements(documents: pd.DataFrame) -> pd.DataFrame:
+    """Return the judgements of documents of Grep-BiasIR: columns topic, document, level."""
     qrels = documents[["q_id", "d_id", "relevant"]].astype({"relevant": int})
-    qrels.columns = pd.Index(["topic", "document", "level"])
+    return qrels.set_axis(["topic", "document", "level"], axis=1)
+
+
+def grepbiasir() -> Texts:
+    """Read Grep-BiasIR: bias-sensitive queries, documents in three wordings."""
+    queries, documents = grepbiasir_files()
     texts = documents["doc_title"] + " " + documents["document"]
-    return Texts(queries, qrels, in_memory(documents["d_id"], texts))
+    return Texts(queries, judgements(documents), in_memory(documents["d_id"], texts))
+
+
+def grepbiasir_rewritten() -> Texts:
+    """Read relevant documents of Grep-BiasIR without titles, also in the wording of each other.
+
+    Language models rewrote the male and the female wordings. The first rewriting of a text counts.
+    """
+    queries, documents = grepbiasir_files()
+    documents = documents[documents["relevant"] == "1"].reset_index(drop=True)
+    other_gender = documents["content_gender"].replace({"M": "F", "F": "M"})
+    wordings = documents.set_index(["q_id", "content_gender"])["document"]
+    of_authors = wordings.loc[list(zip(documents["q_id"], other_gender, strict=True))]
+    rewritten = {"authors of Grep-BiasIR": of_authors.tolist()}
+
+    keys = ["query", "content_gender", "text"]
+    documents["text"] = documents["document"].str.split().str.join(" ")
+    for model, folder in REWRITERS.items():
+        path = f"results/document_gender_transformation/{folder}/doc_transformation_result.tsv"
+        table = pd.read_csv(fetch("biasevalllms", path), sep="\t", **AS_TEXT)
+        table["content_gender"] = table["transformation"].map(TO_OTHER_GENDER)
+        table["text"] = table["original_Doc"].str.split().str.join(" ")
+        table = table.rename(columns={"Query": "query"}).drop_duplicates(keys)
+        texts = documents.merge(table[[*keys, "transformed_Doc"]], how="left", on=keys)
+        # neutral wordings remain
+        rewritten[model] = texts["transformed_Doc"].fillna(texts["document"]).tolist()
+    texts = in_memory(documents["d_id"], documents["document"])
+    return Texts(queries, judgements(documents), texts, rewritten)
 
 
 def cocktail(name: str) -> Iterator[tuple[str, str]]:
@@ -216,6 +265,7 @@ def deep_learning(*, sensitive: bool) -> Texts:
 READERS: dict[str, Callable[[], Texts]] = {
     "nqoracle": nqoracle,
     "grepbiasir": grepbiasir,
+    "grepbiasir-rewritten": grepbiasir_rewritten,
     "msmarco-dl": lambda: deep_learning(sensitive=False),
     "msmarco-dl-sensitive": lambda: deep_learning(sensitive=True),
 }

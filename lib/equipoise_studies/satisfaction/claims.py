@@ -8,16 +8,16 @@ that depends on them has a lowest and a highest value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from equipoise.arrays import Floats
 from equipoise_compendium.protocol import Evidence
-from equipoise_studies.satisfaction.data import label_of
 from equipoise_studies.satisfaction.scoring import SCORES, binary_scores
 
 LABELS = ("satisfied", "dissatisfied")
@@ -146,22 +146,6 @@ def accuracy_at(rates: pd.DataFrame, world: str, share: float) -> pd.DataFrame:
     return (1 - share) * satisfied + share * dissatisfied
 
 
-def one_and_others(rated: pd.DataFrame) -> pd.DataFrame:
-    """Compare each person's rating with the most frequent rating of the others.
-
-    ``rated`` has the columns collection, sample and ratings (a tuple). Returns them, without
-    ratings, and dissatisfied (by the others) and predicted (by the person), one row per rating.
-    """
-    rows = []
-    for row in rated.itertuples():
-        for place, rating in enumerate(row.ratings):
-            others = row.ratings[:place] + row.ratings[place + 1 :]
-            if others:
-                is_low = bool(label_of([others])[0] < 3)
-                rows.append((row.collection, row.sample, is_low, rating < 3))
-    return pd.DataFrame(rows, columns=["collection", "sample", "dissatisfied", "predicted"])
-
-
 # --- doubt about labels ---------------------------------------------------------------------------
 
 
@@ -186,15 +170,28 @@ class Ends(NamedTuple):
     def leads(self) -> Ends:
         """Subtract each fine-tuned estimator from each few-shot one, and add up their doubt."""
         few_shot, fine_tuned = self.of_kind(FEW_SHOT), self.of_kind(FINE_TUNED)
-        value, low, high = {}, {}, {}
-        for one in few_shot.value:
-            for other in fine_tuned.value:
-                if one[0] == other[0]:
-                    pair = one[0], f"{one[2]} and {other[2]}"
-                    value[pair] = few_shot.value[one] - fine_tuned.value[other]
-                    low[pair] = few_shot.low[one] - fine_tuned.high[other]
-                    high[pair] = few_shot.high[one] - fine_tuned.low[other]
-        return Ends(pd.DataFrame(value), pd.DataFrame(low), pd.DataFrame(high))
+        pairs = {}
+        for one, other in product(few_shot.value, fine_tuned.value):
+            if one[0] == other[0]:
+                pairs[one[0], f"{one[2]} and {other[2]}"] = one, other
+        return few_shot.minus(fine_tuned, pairs)
+
+    def over(self, baseline: str, setups: Collection[str]) -> Ends:
+        """Subtract a setup of each estimator from other setups of it, and add up their doubt."""
+        pairs = {}
+        for name, run in self.value:
+            system, _, setup = run.partition(", ")
+            if setup in setups:
+                pairs[name, run] = (name, run), (name, f"{system}, {baseline}")
+        return self.minus(self, pairs)
+
+    def minus(self, other: Ends, pairs: Mapping[Any, tuple[Any, Any]]) -> Ends:
+        """Subtract columns of another table from columns of this one; ``pairs``: by new name."""
+        ends = []
+        for ours, theirs in ((self[0], other[0]), (self[1], other[2]), (self[2], other[1])):
+            gaps = {name: ours[one] - theirs[another] for name, (one, another) in pairs.items()}
+            ends.append(pd.DataFrame(gaps))
+        return Ends(*ends)
 
     def interval(self) -> pd.DataFrame:
         """Return the values in the data and the ends of their 95% intervals, one row per column."""

@@ -6,7 +6,7 @@ The texts of the dialogues are not shown, only the acts and ratings of their tur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -24,14 +24,9 @@ MEASURE_NAMES = {
     "Acc": "Accuracy",
     "F1": "Macro F1",
     "sensitivity": "Sensitivity",
-    "R": "Macro recall",
-    "AUC": "AUC",
 }
 ALWAYS = "always "
 """Beginning of the name of an estimator that always predicts the same label."""
-
-SAME_LINE = 0.01
-"""Largest distance of two lines that are drawn as the same."""
 
 LABEL_GAP = 0.1
 """Smallest distance of two lines of text next to a panel, in its units."""
@@ -43,8 +38,7 @@ def curve_panels(
     """Draw measures over the share of dissatisfied samples: rows are measures, columns collections.
 
     Fine-tuned estimators are a band, from the lowest to the highest of them, with their mean. Each
-    few-shot estimator is a line, whose label states whether it almost always predicts
-    dissatisfaction.
+    few-shot estimator is a line.
 
     Parameters
     ----------
@@ -67,7 +61,7 @@ def curve_panels(
     figure, axes = plt.subplots(
         len(measures),
         len(names),
-        figsize=(4.5 * len(names), 0.7 + 2.3 * len(measures)),
+        figsize=(8, 0.9 + 2.3 * len(measures)),
         sharex=True,
         sharey=True,
         squeeze=False,
@@ -75,7 +69,7 @@ def curve_panels(
     for place, (measure, name) in enumerate(product(measures, names)):
         ax = axes.flat[place]
         curves = table[(table["collection"] == name) & (table["measure"] == measure)]
-        _draw_kinds(ax, curves, measure)
+        _draw_kinds(ax, curves)
         ax.set_title(f"{name}, n = {sizes[name]:,} samples", loc="left", fontsize=10)
     for ax, measure in zip(axes[:, 0], measures, strict=True):
         ax.set_ylabel(MEASURE_NAMES[measure])
@@ -94,7 +88,7 @@ def curve_panels(
     return figure
 
 
-def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
+def _draw_kinds(ax: Axes, curves: pd.DataFrame) -> None:
     """Draw the curves of one measure on one collection, each kind with its name at the end."""
     kinds = curves["run"].map(_kind)
     labels = []
@@ -115,8 +109,6 @@ def _draw_kinds(ax: Axes, curves: pd.DataFrame, measure: str) -> None:
         n_runs = lines["run"].nunique()
         if n_runs > 1:
             label += f" ({n_runs})"
-        elif not str(kind).startswith(ALWAYS) and _always_dissatisfied(mean, measure):
-            label += ": almost\nalways dissatisfied"
         labels.append((float(mean.iloc[-1]), label, style["color"]))
     _label_ends(ax, labels)
     ax.set(ylim=(-0.02, 1.02), xlim=(0, 1))
@@ -131,15 +123,6 @@ def _kind(run: str) -> str:
     if kind_of(run) == FEW_SHOT:
         return run.removesuffix(", Few-shot")
     return FINE_TUNED
-
-
-def _always_dissatisfied(mean: pd.Series, measure: str) -> bool:
-    """Return whether a curve is that of an estimator that predicts only dissatisfaction."""
-    ratios = mean.index.to_numpy(dtype=np.float64)
-    expected = {"Acc": ratios, "F1": ratios / (1 + ratios), "sensitivity": np.ones_like(ratios)}
-    if measure not in expected:  # it is the same for every constant estimator
-        return False
-    return bool(np.abs(mean.to_numpy() - expected[measure]).max() < SAME_LINE)
 
 
 def _style(kind: str, kinds: Sequence[str]) -> dict[str, Any]:
@@ -161,18 +144,13 @@ def _label_ends(ax: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
     """
     labels = sorted(labels)
     heights = [value for value, _, _ in labels]
-    line_counts = [text.count("\n") + 1 for _, text, _ in labels]
-    # From the middle of each name to the middle of the one below it.
-    gaps = [0.0]
-    for lower, upper in pairwise(line_counts):
-        gaps.append(LABEL_GAP * (lower + upper) / 2)
     for place in range(1, len(heights)):
-        heights[place] = max(heights[place], heights[place - 1] + gaps[place])
+        heights[place] = max(heights[place], heights[place - 1] + LABEL_GAP)
     # A name above the panel moves down, and so do the names below it.
     limit = 1.0 if heights and heights[-1] > 1.0 else np.inf
     for place in reversed(range(len(heights))):
         heights[place] = min(heights[place], limit)
-        limit = heights[place] - gaps[place]
+        limit = heights[place] - LABEL_GAP
 
     for height, (_, text, colour) in zip(heights, labels, strict=True):
         ax.annotate(

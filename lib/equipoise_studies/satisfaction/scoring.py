@@ -212,20 +212,6 @@ def _mixed_sizes(correct: Floats, size: Floats, ratios: ArrayLike) -> tuple[Floa
     return satisfied, added
 
 
-def expected_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> Floats:
-    """Compute `robustness_curve` from expected correct samples, shaped (..., ratios, 5).
-
-    Unlike the exact curve it takes fractions: counts scaled up from a part of the samples.
-    """
-    correct = np.asarray(correct, dtype=np.float64)
-    size = np.broadcast_to(np.asarray(size, dtype=np.float64), correct.shape)
-    satisfied, added = _mixed_sizes(correct, size, ratios)
-    rates = ratio(correct, size, 0.0)
-    correct_dissatisfied = correct[..., [1]] + rates[..., [2]] * added
-    dissatisfied = size[..., [1]] + added
-    return binary_scores(rates[..., [0]] * satisfied, satisfied, correct_dissatisfied, dissatisfied)
-
-
 def robustness_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> Floats:
     r"""Compute scores by share of dissatisfied samples, over all ways to draw the test set.
 
@@ -256,7 +242,7 @@ def robustness_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> 
     correct = np.asarray(correct, dtype=np.float64)
     size = np.broadcast_to(np.asarray(size, dtype=np.float64), correct.shape)
     if (correct % 1 != 0).any() or (size % 1 != 0).any():
-        raise ValueError("counts must be whole numbers; expected_curve takes fractions")
+        raise ValueError("counts must be whole numbers")
     satisfied, added = _mixed_sizes(correct, size, ratios)
     # One more axis, the numbers of correct samples that may be drawn: (..., ratios, support).
     satisfied, added = satisfied[..., np.newaxis], added[..., np.newaxis]
@@ -295,60 +281,19 @@ def robustness_curve(correct: ArrayLike, size: ArrayLike, ratios: ArrayLike) -> 
     return np.concatenate([mean, *ends], axis=-2).swapaxes(-1, -2)
 
 
-def sampled_intervals(
-    correct: ArrayLike,
-    size: ArrayLike,
-    ratios: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    population: ArrayLike,
-    resamples: int = 2000,
-) -> Floats:
-    """Compute the curve with bootstrap 95% intervals, shaped (ratios, 5, 3).
-
-    ``correct`` and ``size``, shaped (3,), are those of `robustness_curve`; ``population`` are the
-    sizes of the whole sets, of which a part may have been labelled. Samples of one dialogue count
-    as independent, so that the intervals are rather too narrow.
-    """
-    n_correct, n_samples = np.asarray(correct, dtype=np.float64), np.asarray(size, dtype=np.float64)
-    full_size = np.asarray(population, dtype=np.float64)
-    if ((n_samples == 0) & (full_size > 0)).any():
-        raise ValueError("each set of the population must have a labelled sample")
-    rates = ratio(n_correct, n_samples, 0.0)
-    # Resampling labelled samples within a set makes the number of correct ones binomial.
-    drawn = rng.binomial(n_samples.astype(np.int64), rates, size=(resamples, 3))
-    drawn_rates = drawn / np.maximum(n_samples, 1)
-    estimate = expected_curve(rates * full_size, full_size, ratios)
-    curves = expected_curve(drawn_rates * full_size, full_size, ratios)
-    ends = np.quantile(curves, [0.025, 0.975], axis=0)
-    return np.stack([estimate, *ends], axis=-1)
-
-
 def robustness_table(
-    counts: pd.DataFrame,
-    keys: Sequence[str],
-    *,
-    other: str = "CF",
-    step: float = 0.05,
-    population: pd.DataFrame | None = None,
-    rng: np.random.Generator | None = None,
-    resamples: int = 2000,
+    counts: pd.DataFrame, keys: Sequence[str], *, step: float = 0.05
 ) -> pd.DataFrame:
     """Compute the robustness curves of a table of estimators (thesis Figures 3.4 and 3.5).
 
     Parameters
     ----------
     counts : DataFrame
-        The keys, ``world`` ("Main" or ``other``) and `COUNTS`.
+        The keys, ``world`` (Main or CF, whose dissatisfied samples are added) and `COUNTS`.
     keys : sequence of str
         Columns that identify an estimator.
-    other : str
-        The test set whose dissatisfied samples are added.
     step : float
         Step of the share of dissatisfied samples, from the share in Main to 1.
-    population, rng, resamples
-        Whole counts (some of the keys, ``world``, ``satisfied``, ``dissatisfied``) where a part of
-        the samples was labelled. Then intervals are `sampled_intervals`.
 
     Returns
     -------
@@ -358,29 +303,18 @@ def robustness_table(
     keys = list(keys)
     if not 0 < step <= 1:
         raise ValueError(f"step must be above 0 and at most 1, got {step}")
-    full_counts = counts
-    if population is not None:
-        full_counts = counts[[*keys, "world"]].merge(population, how="left")
-    correct = _three_sets(counts, keys, other, "correct_")
+    correct = _three_sets(counts, keys, "correct_")
     if correct.isna().to_numpy().any():
-        raise ValueError(f"each estimator must have a row of Main and one of {other}")
-    sizes = _three_sets(counts, keys, other).to_numpy(dtype=np.float64)
-    full_sizes = _three_sets(full_counts, keys, other).to_numpy(dtype=np.float64)
+        raise ValueError("each estimator must have a row of Main and one of CF")
+    sizes = _three_sets(counts, keys).to_numpy(dtype=np.float64)
     curves = {}
-    for (key, n_correct), size, full_size in zip(
-        correct.iterrows(), sizes, full_sizes, strict=True
-    ):
+    for (key, n_correct), size in zip(correct.iterrows(), sizes, strict=True):
         # The share in Main, the multiples of the step between, and 1.
-        least = full_size[1] / (full_size[0] + full_size[1])
+        least = size[1] / (size[0] + size[1])
         multiples = np.arange(1, np.ceil(1 / step)) * step
         between = multiples[(multiples > least + 1e-9) & (multiples < 1 - 1e-9)]
         ratios = np.unique([least, *between, 1.0])
-        if rng is None:
-            scores = robustness_curve(n_correct, size, ratios)
-        else:
-            scores = sampled_intervals(
-                n_correct, size, ratios, rng, population=full_size, resamples=resamples
-            )
+        scores = robustness_curve(n_correct, size, ratios)
         rows = pd.MultiIndex.from_product([ratios, SCORES], names=["ratio", "measure"])
         columns = ["value", "low", "high"]
         curves[key] = pd.DataFrame(scores.reshape(-1, 3), index=rows, columns=columns)
@@ -388,14 +322,10 @@ def robustness_table(
     return table[[*keys, "measure", "ratio", "value", "low", "high"]]
 
 
-def _three_sets(
-    counts: pd.DataFrame, keys: list[str], other: str, prefix: str = ""
-) -> pd.DataFrame:
-    """Count the satisfied and dissatisfied samples of Main, and the dissatisfied others."""
+def _three_sets(counts: pd.DataFrame, keys: list[str], prefix: str = "") -> pd.DataFrame:
+    """Count the satisfied and dissatisfied samples of Main, and the dissatisfied ones of CF."""
     satisfied, dissatisfied = f"{prefix}satisfied", f"{prefix}dissatisfied"
     wide = counts.pivot_table(
         index=keys, columns="world", values=[satisfied, dissatisfied], aggfunc="first"
     )
-    return wide.reindex(
-        columns=[(satisfied, "Main"), (dissatisfied, "Main"), (dissatisfied, other)]
-    )
+    return wide.reindex(columns=[(satisfied, "Main"), (dissatisfied, "Main"), (dissatisfied, "CF")])
