@@ -1,5 +1,6 @@
 """Files as people have them: text, JSON, YAML and small tables; names of files that share one."""
 
+import csv
 import gzip
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,18 @@ def test_whole_numbers_as_ids_are_their_digits_in_every_format(numbers: list[int
         table = read_table("t", "\n".join(rows).encode())
         ids = table.ids("a").tolist()
         assert ids[: len(ids) - n_others] == digits
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.errors.Note")
+@given(st.lists(st.tuples(st.text(" ;,\t|a'é"), st.decimals(-9, 9, places=3)), min_size=1))
+def test_a_table_of_a_spreadsheet_is_that_of_commas(rows: list[tuple[str, Any]]) -> None:
+    frame = pd.DataFrame(rows, columns=["name", "value"]).astype("str")
+    for separator in ",;\t":
+        table = frame
+        if separator == ";":
+            table = frame.assign(value=frame["value"].str.replace(".", ","))
+        text = table.to_csv(sep=separator, index=False, quoting=csv.QUOTE_NONNUMERIC)
+        pd.testing.assert_frame_equal(read_table("t", text.encode()).frame, frame)
 
 
 @given(st.integers(1, 5))

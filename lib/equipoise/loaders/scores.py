@@ -12,6 +12,7 @@ called by their paths. Means have no topic: their rows, which trec_eval and ir_m
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -78,13 +79,16 @@ def _note_shared_runs(tables: Iterable[pd.DataFrame]) -> None:
 def _read_file(path: Path) -> tuple[pd.DataFrame, str]:
     """The scores of one file, and the name of its run, which is empty where it has a column run."""
     file = ColumnFile(path)
-    names = {name.strip(' "') for name in file.first_line.split(",")}
-    has_header = bool(names & {"topic", "measure", "value"} or file.first_line[:1] == "{")
+    # A line of other programs ends with a number, and has no comma outside of a measure's name.
+    has_header = bool(
+        re.search(r"[,;{]|\bmeasure\b.*\bvalue\b", re.sub(r"\(.*?\)", "", file.first_line))
+    )
     lines: list[int] = []
     if has_header or file.head.startswith(b"PAR1"):
         source = read_table(path)
         known = list(source.frame.columns)
-        new_names = {other: name for other, name in OTHER_NAMES.items() if name not in known}
+        new_names = {other: OTHER_NAMES.get(other.lower(), other.lower()) for other in known}
+        new_names = {other: name for other, name in new_names.items() if name not in known}
         source.frame = source.frame.rename(columns=new_names)
         source.need(["topic", "measure", "value"])
         name = "" if "run" in source.frame.columns else stem(path)
