@@ -147,11 +147,15 @@ def json_value(text: str | bytes) -> Any:
         raise ValueError("invalid JSON") from None
 
 
-def read_json_lines(path: Source, text: str | None = None) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON Lines file, each with the number of its line; blank lines are none."""
-    rows = []
-    lines = (read_text(path) if text is None else text).split("\n")
-    for line_number, line in enumerate(lines, start=1):
+def read_json_lines(path: Source, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of JSON Lines, each with the number of its line; blank lines are none."""
+    end, line_number = -1, 0
+    while end < len(text):
+        # Line by line, as the lines of a large file would need its memory once more.
+        begin, line_number = end + 1, line_number + 1
+        end = text.find("\n", begin)
+        end = len(text) if end < 0 else end
+        line = text[begin:end]
         if not line.strip():
             continue
         try:
@@ -160,8 +164,7 @@ def read_json_lines(path: Source, text: str | None = None) -> list[tuple[int, di
             raise input_error(path, "a JSON object", str(error), line_number) from None
         if not isinstance(row, dict):
             raise input_error(path, "a JSON object", excerpt(row), line_number)
-        rows.append((line_number, row))
-    return rows
+        yield line_number, row
 
 
 class _UniqueKeys:
@@ -405,7 +408,7 @@ def read_table(path: Source, content: bytes | None = None) -> Table:
         if not text.strip():
             raise input_error(path, "a table with a header", "an empty file")
         if text.lstrip().startswith("{"):
-            table = Table(path, _json_frame(read_json_lines(path, text)))
+            table = Table(path, _json_frame(list(read_json_lines(path, text))))
         else:
             table = _csv_table(path, text)
     if not len(table):

@@ -452,9 +452,9 @@ def test_the_keys_of_a_log_are_columns(tmp_path: Path) -> None:
     row = {**of_langchain(logs(1)[0]), "model": "m", "mode": "chat", "question": "words", "n": [1]}
     path.write_text(lines_of([row]))
     with pytest.warns(Note, match="read as|source of a document"):
-        table = read_answers_with_sources([str(path)])
+        table = read_answers_with_sources([str(path)], by=["n"])
     got = table.iloc[0]
-    assert [got[name] for name in ("input", "model", "n")] == [row["input"], "m", [1]]
+    assert [got[name] for name in ("input", "model", "n")] == [row["input"], "m", "[1]"]
     assert [got["log.answer"], got["log.question"]] == [row["answer"], "words"]
     assert got["mode"] == "chat"
 
