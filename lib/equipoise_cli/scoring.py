@@ -118,7 +118,13 @@ def joined(tables: Sequence[Any]) -> Any:
     show_seen(*tables)
     _show_not_read(tables)
     exposures = [exposure for table in tables for exposure in table.attrs.pop("exposures", [])]
-    table = pd.concat(tables, ignore_index=True)
+    for name, kind in tables[0].dtypes.items():
+        if kind == "category":  # else pandas would join them as objects
+            columns = [table[name] for table in tables]
+            shared = pd.api.types.union_categoricals(columns, sort_categories=True).dtype
+            tables = [table.astype({name: shared}) for table in tables]
+    is_one = len(tables) == 1  # which may be large
+    table = tables[0].reset_index(drop=True) if is_one else pd.concat(tables, ignore_index=True)
     table.attrs["exposures"] = exposures
     return table
 

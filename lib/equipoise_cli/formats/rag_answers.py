@@ -51,6 +51,7 @@ _DOCUMENT_IDS = (
     "_id",
     "file_id",
 )
+_SET_OF_IDS = frozenset(_DOCUMENT_IDS)
 _SOURCE_KEYS = (
     "source",
     "site",
@@ -243,7 +244,8 @@ def _documents(content: dict[str, Any], paths: Paths) -> list[dict[str, Any]] | 
                 document |= document[inner]
         if ids is not None and len(ids) == len(entries):
             document["id"] = ids[number - 1]
-        found = _first_at(document, _DOCUMENT_IDS, (str, int))
+        has_id = not _SET_OF_IDS.isdisjoint(document)  # most have none
+        found = _first_at(document, _DOCUMENT_IDS, (str, int)) if has_id else None
         document["#"] = sys.intern(str(number if found is None else found))
         if sources is not None:
             document["source"] = sources[number - 1]
