@@ -38,33 +38,6 @@ from equipoise_cli.formats import read_mapping, read_objects
 FIELDS = ("question", "answer", "documents", "sources", "relevant", "citations")
 """What ``--map`` can name; answer and documents are required."""
 _PATH = re.compile(r"[^\s.,=\[\]]+(\[(-?\d+)?\])?(\.[^\s.,=\[\]]+(\[(-?\d+)?\])?)*")
-_IDS = ("question_id", "query_id", "qid", "topic_id", "narrative_id", "turn_id", "custom_id", "id")
-_WORDS = ("question", "input", "query", "user_input", "query_str", "prompt")
-_DOCUMENT_IDS = (
-    "id",
-    "id_",
-    "node_id",
-    "doc_id",
-    "docid",
-    "document_id",
-    "chunk_id",
-    "_id",
-    "file_id",
-)
-_SET_OF_IDS = frozenset(_DOCUMENT_IDS)
-_SOURCE_KEYS = (
-    "source",
-    "site",
-    "domain",
-    "publisher",
-    "url",
-    "link",
-    "source_url",
-    "uri",
-    "file_name",
-    "filename",
-    "filepath",
-)
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}\.?(?::\d+)?(?:/.*)?", re.IGNORECASE)
 _FILE = re.compile(r"[^/]*\.(?:csv|docx?|html?|json|md|pdf|pptx?|txt|xlsx?|xml)", re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://(?=[\w@])[^/?#]*", re.IGNORECASE)
@@ -145,18 +118,16 @@ def _first_at(content: Any, paths: Sequence[str], kinds: Any = object) -> Any:
 
 
 @cache
-def _presets() -> dict[str, Paths]:
-    presets: dict[str, Paths] = read_yaml(Path(__file__).with_name("answer_presets.yaml"))
-    return presets
+def _declared(what: str) -> Any:
+    return read_yaml(Path(__file__).with_name("answer_presets.yaml"))[what]
 
 
 @cache
 def _keys_of_lists() -> frozenset[str]:
-    """Return the keys under which presets have lists."""
+    """Return the keys under which frameworks have lists."""
+    places: list[Paths] = [*_declared("frameworks").values()]
     fields = ("documents", "ids", "relevant")
-    return frozenset(
-        path for paths in _presets().values() for field in fields for path in paths.get(field, ())
-    )
+    return frozenset(path for paths in places for field in fields for path in paths.get(field, ()))
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -207,7 +178,7 @@ def _question(content: dict[str, Any], paths: Paths, number: int) -> dict[str, A
         named = {**content, **(_first_at(content, ["metadata"], dict) or {})}
         if "object" in content:
             named.pop("id", None)  # of a call of OpenAI
-        found = _first_at(named, _IDS)
+        found = _first_at(named, _declared("ids of questions"))
         if isinstance(found, (str, int, float)):
             name = f"{found:.0f}" if isinstance(found, float) else str(found)
             return {"question": name, "#is_id": True, "#words": asked}
@@ -217,7 +188,7 @@ def _question(content: dict[str, Any], paths: Paths, number: int) -> dict[str, A
 
 def _words(content: dict[str, Any]) -> str:
     """Return the words of a question, or of the last message of a user; empty without any."""
-    words = _first_at(content, _WORDS, str)
+    words = _first_at(content, _declared("words of questions"), str)
     if words is not None:
         return str(words)
     entries = [entry for entry in value_at(content, "messages[]") if isinstance(entry, dict)]
@@ -244,8 +215,8 @@ def _documents(content: dict[str, Any], paths: Paths) -> list[dict[str, Any]] | 
                 document |= document[inner]
         if ids is not None and len(ids) == len(entries):
             document["id"] = ids[number - 1]
-        has_id = not _SET_OF_IDS.isdisjoint(document)  # most have none
-        found = _first_at(document, _DOCUMENT_IDS, (str, int)) if has_id else None
+        id_keys = [key for key in _declared("ids of documents") if key in document]
+        found = _first_at(document, id_keys, (str, int))
         document["#"] = sys.intern(str(number if found is None else found))
         if sources is not None:
             document["source"] = sources[number - 1]
@@ -414,7 +385,7 @@ def _recognised(objects: Iterable[_Entry]) -> tuple[str, Paths, Iterable[_Entry]
         read: list[_Entry] = []
         for line, content in objects:
             read.append((line, content))
-            for name, paths in _presets().items():
+            for name, paths in _declared("frameworks").items():
                 if _first_at(content, paths["is"]) is not None:
                     return name, paths, chain(read, objects)
         unknown = unknown if n_wrappers else iter(read)
@@ -473,7 +444,7 @@ def read_rows(
         if not paths and "mode" in content:
             return answer_table(path, list(objects))  # which says what is missing
         if not paths:
-            formats = ", ".join(_presets())
+            formats = ", ".join(_declared("frameworks"))
             raise input_error(path, f"of TREC, {formats}, or read by --map", listed(content, 8), 1)
         places = ", ".join(places[0] for field, places in paths.items() if field != "is")
         warnings.warn(f"{path}: read as {name} ({places})", Note, 4)
@@ -689,7 +660,7 @@ def read_answers_with_sources(
     something says which documents are.
     """
     judgements = None if qrels is None else read_qrels(qrels)
-    keys: Sequence[str] = [source_key] if source_key else _SOURCE_KEYS
+    keys: Sequence[str] = [source_key] if source_key else _declared("sources")
     source_of = None
     if sources is not None:
         named = read_mapping(sources, "document", "source")
