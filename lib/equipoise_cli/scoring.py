@@ -113,18 +113,12 @@ def scoring(
 
 def joined(tables: Sequence[Any]) -> Any:
     """Report the coverage of tables of scores, and join them."""
-    import pandas as pd
+    from equipoise.loaders.columns import joined_with_categories
 
     show_seen(*tables)
     _show_not_read(tables)
     exposures = [exposure for table in tables for exposure in table.attrs.pop("exposures", [])]
-    for name, kind in tables[0].dtypes.items():
-        if kind == "category":  # else pandas would join them as objects
-            columns = [table[name] for table in tables]
-            shared = pd.api.types.union_categoricals(columns, sort_categories=True).dtype
-            tables = [table.astype({name: shared}) for table in tables]
-    is_one = len(tables) == 1  # which may be large
-    table = tables[0].reset_index(drop=True) if is_one else pd.concat(tables, ignore_index=True)
+    table = joined_with_categories(tables)
     table.attrs["exposures"] = exposures
     return table
 

@@ -30,7 +30,7 @@ def finite(values: ArrayLike, what: str) -> Floats:
 
 def batches(draws: int, size: int) -> Iterator[int]:
     """How many draws to make at a time, to bound what they hold; no draw depends on it."""
-    most = max(_BATCH // size, 1)
+    most = max(_BATCH // size, 32)  # for fewer, all values would be read as often as drawn
     for start in range(0, draws, most):
         yield min(most, draws - start)
 
