@@ -2,6 +2,7 @@
 
 - A CSV, JSON Lines or Parquet file with the columns topic, measure, value, and maybe run and
   attribute: what `equipoise score` writes, or PyTerrier's ``perquery`` (name, qid, measure, value).
+- Such a table of one measure with a column of topics, then one of scores per run.
 - ``ir_measures -q``: lines ``topic measure value``, or a run before them.
 - ``trec_eval -q``: lines ``measure topic value``, with the run's tag in a line ``runid all TAG``.
 
@@ -88,8 +89,10 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, str]:
         source = read_table(path)
         known = list(source.frame.columns)
         new_names = {other: OTHER_NAMES.get(other.lower(), other.lower()) for other in known}
-        new_names = {other: name for other, name in new_names.items() if name not in known}
+        new_names = {o: name for o, name in new_names.items() if name in {*_COLUMNS} - {*known}}
         source.frame = source.frame.rename(columns=new_names)
+        if not {"measure", "value"} & {*source.frame.columns}:
+            _put_runs_in_rows(source)
         source.need(["topic", "measure", "value"])
         name = "" if "run" in source.frame.columns else stem(path)
     else:
@@ -114,6 +117,17 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, str]:
     if table.empty:
         raise input_error(path, "scores by topic (option -q), not means alone")
     return table.copy(), name
+
+
+def _put_runs_in_rows(table: Table) -> None:
+    """Read a table of a spreadsheet, whose columns are a topic and the scores of each run."""
+    topic, *runs = map(str, table.frame.columns)
+    scores = table.frame[runs].apply(pd.to_numeric, errors="coerce")
+    if runs and scores.notna().all(axis=None):
+        note = f"{table.name}: column {topic} is read as topics, and {listed(runs, 4)} as runs"
+        warnings.warn(note, Note, 2)
+        table.frame = table.frame.melt(topic, runs, "run", "value").rename(columns={topic: "topic"})
+        table.frame["measure"] = stem(table.name)
 
 
 def _read_lines(path: Path) -> tuple[pd.DataFrame, list[int], str]:
