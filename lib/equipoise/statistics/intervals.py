@@ -30,7 +30,7 @@ def finite(values: ArrayLike, what: str) -> Floats:
 
 def batches(draws: int, size: int) -> Iterator[int]:
     """How many draws to make at a time, to bound what they hold; no draw depends on it."""
-    most = max(_BATCH // size, 32)  # for fewer, all values would be read as often as drawn
+    most = max(_BATCH // size, 1)
     for start in range(0, draws, most):
         yield min(most, draws - start)
 
@@ -54,7 +54,8 @@ def percentile_interval(samples: ArrayLike, level: float = 0.95) -> tuple[float,
 
 def drawn_counts(units: int, rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
     """How often a resample has each unit, in blocks shaped (some of the resamples, units)."""
-    for size in batches(resamples, units):
+    # Of many units, too: for each block a caller reads the values of all.
+    for size in batches(resamples, min(units, _BATCH // 32)):
         counts = np.empty((size, units))
         # Few are counted at a time, in memory that a processor keeps close.
         few = max(2**16 // units, 1)
