@@ -161,7 +161,7 @@ def _name_of(task: Task, key: str, path: Path) -> str:
 
 def _tasks(text: str, path: Path) -> Iterator[Task]:
     """Read the tasks of an export, in the format that the keys of each task show."""
-    for number, (_, content) in enumerate(read_objects(path, text), start=1):
+    for number, (_, content) in enumerate(list(read_objects(path, text)), start=1):
         name = str(content.get("id", number))
         place = f"{path}, task {name}"
         try:
