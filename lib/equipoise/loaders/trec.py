@@ -77,7 +77,7 @@ def read_run(
     _check_run(table, file)
     lists, score = codes(table["topic"]), table["score"].to_numpy()
     topics, texts = distinct_words(table["topic"]).to_pylist(), table["document"]
-    given_ranks = None if order is not None else table["rank"].to_numpy().astype(np.int64)
+    rank: Any = table["rank"].to_numpy().astype(np.int64) if order is None else None
     del table
     pa.default_memory_pool().release_unused()  # else Arrow keeps what it read the file with
     document = texts.to_pandas().astype("str")
@@ -89,8 +89,7 @@ def read_run(
     topic = pd.Categorical.from_codes(lists, topics).reorder_categories(sorted(topics))
     columns = {"run": run, "topic": topic, "document": document, "score": score}
     run_table = pd.DataFrame(columns, copy=False)
-    rank = given_ranks
-    if rank is None:
+    if order is not None:
         if order == "auto":
             order = "file" if is_ntcir else "score"
         rows = _in_order(lists, document, score, order, file.path)
@@ -133,7 +132,7 @@ def _check_run(table: Any, file: ColumnFile) -> None:
 
 
 def _in_order(
-    lists: Integers, document: pd.Series, score: Floats, order: str, file: Path
+    lists: Integers, document: pd.Series, score: Floats, order: RunOrder, file: Path
 ) -> Integers:
     """Rows ranking by ranking, each by score or as in the file; a note says what changes."""
     rows = by_score(lists, document, score) if order == "score" else None
