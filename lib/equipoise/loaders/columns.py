@@ -25,7 +25,7 @@ WORDS = pa.dictionary(pa.int32(), pa.string())
 """Texts of which a file has few different ones, such as topics."""
 SKIPPED = pa.null()
 """A column that is not read."""
-_BLOCK = 2**18  # rows that are compared at a time
+_BLOCK = 2**15  # rows that are compared at a time, in memory close to the processor
 
 
 class ColumnFile:
@@ -110,6 +110,8 @@ class ColumnFile:
         for begin, end in zip(ends, np.append(ends[1:], len(topics)), strict=True):
             documents = table["document"].slice(begin, end - begin).combine_chunks()
             documents = documents.dictionary_encode()
+            if len(documents.dictionary) == end - begin:
+                continue  # no document comes twice, for whatever topic
             pairs = topics[begin:end].astype(np.int64) * len(documents.dictionary)
             pairs += documents.indices.to_numpy()
             in_order = np.sort(pairs)  # faster than a hash table of all pairs
