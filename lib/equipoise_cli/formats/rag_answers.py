@@ -122,14 +122,6 @@ def _declared(what: str) -> Any:
     return read_yaml(Path(__file__).with_name("answer_presets.yaml"))[what]
 
 
-@cache
-def _keys_of_lists() -> frozenset[str]:
-    """Return the keys under which frameworks have lists."""
-    places: list[Paths] = [*_declared("frameworks").values()]
-    fields = ("documents", "ids", "relevant")
-    return frozenset(path for paths in places for field in fields for path in paths.get(field, ()))
-
-
 # --- rows -----------------------------------------------------------------------------------------
 
 
@@ -154,8 +146,8 @@ def _text(content: Any, documents: Sequence[Mapping[str, Any]] = ()) -> str:
 def _with_lists(file: Path, line: int | None, content: dict[str, Any]) -> dict[str, Any]:
     """Return an object in which lists that a table saved as text are lists."""
     lists = {}
-    for key in _keys_of_lists().intersection(content):
-        text = content[key]
+    for key in _declared("keys of lists"):
+        text = content.get(key)
         if isinstance(text, str) and text.lstrip().startswith("["):
             # Python joins neighbouring texts, between which NumPy writes no comma.
             is_of_numpy = _NEIGHBOURS.search(text) is not None
