@@ -83,7 +83,7 @@ def _shared_conversations(tables: Mapping[str, NuggetTable]) -> pd.Index:
         firsts = [f"{run} {topic}" for run, topic in (has.index[has[name]][0] for name in has)]
         raise ValueError(
             "two annotators must have a conversation (run and topic) in common, got "
-            f"{listed(firsts, 3)}; a file that names no run is one of its own (--map run=KEY)"
+            f"{listed(firsts, 3)}; name the keys of a task with --map run=KEY,topic=KEY"
         )
     return shared
 

@@ -42,8 +42,9 @@ def ranks(first: ArrayLike, rows: int) -> NDArray[np.intp]:
     ``rows``: number of rows in all. Returns ndarray, shaped (rows,).
     """
     first_rows = np.asarray(first, dtype=np.intp)
-    sizes = np.diff(first_rows, append=rows)
-    return np.arange(rows) - np.repeat(first_rows, sizes)
+    positions = np.arange(rows)
+    positions -= np.repeat(first_rows, np.diff(first_rows, append=rows))
+    return positions
 
 
 def cumulative_sums(values: ArrayLike, first: ArrayLike) -> NDArray[np.float64]:
@@ -147,12 +148,3 @@ def by_score(lists: Integers, document: pd.Series, score: ArrayLike) -> NDArray[
     place_of_id = np.zeros(len(single))
     place_of_id[tied] = document.iloc[tied].rank(method="dense")
     return np.lexsort((-place_of_id, -single, lists))
-
-
-def as_strings(text: str, rows: int) -> pd.Series:
-    """One text in every row, without an object for each."""
-    return (
-        pa.chunked_array([pa.repeat(pa.scalar(text, pa.large_string()), rows)])
-        .to_pandas()
-        .astype("str")
-    )

@@ -12,6 +12,8 @@ import io
 import json
 import math
 import os
+import re
+import warnings
 import zlib
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -27,9 +29,10 @@ import pyarrow.csv
 import yaml
 
 from equipoise.arrays import Floats, Integers
-from equipoise.errors import InputError, excerpt, input_error, listed
+from equipoise.errors import InputError, Note, excerpt, input_error, listed
 
 Source = str | Path
+_DECIMAL_COMMAS = r"(?:-?\d+(?:,\d+)?(?:[eE]-?\d+)? ?)*"
 LARGEST_INTEGER = 10**9
 """Positions and levels go up to here: a sum of some still fits."""
 
@@ -70,7 +73,7 @@ def decoded(content: bytes, path: Source) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        byte = f"the byte 0x{error.object[error.start]:02x}"
+        byte = f"the byte 0x{error.object[error.start]:02x}; save it as UTF-8"
         raise input_error(path, "UTF-8 text", byte, line) from None
 
 
@@ -144,11 +147,15 @@ def json_value(text: str | bytes) -> Any:
         raise ValueError("invalid JSON") from None
 
 
-def read_json_lines(path: Source, text: str | None = None) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON Lines file, each with the number of its line; blank lines are none."""
-    rows = []
-    lines = (read_text(path) if text is None else text).split("\n")
-    for line_number, line in enumerate(lines, start=1):
+def read_json_lines(path: Source, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of JSON Lines, each with the number of its line; blank lines are none."""
+    end, line_number = -1, 0
+    while end < len(text):
+        # Line by line, as the lines of a large file would need its memory once more.
+        begin, line_number = end + 1, line_number + 1
+        end = text.find("\n", begin)
+        end = len(text) if end < 0 else end
+        line = text[begin:end]
         if not line.strip():
             continue
         try:
@@ -157,8 +164,7 @@ def read_json_lines(path: Source, text: str | None = None) -> list[tuple[int, di
             raise input_error(path, "a JSON object", str(error), line_number) from None
         if not isinstance(row, dict):
             raise input_error(path, "a JSON object", excerpt(row), line_number)
-        rows.append((line_number, row))
-    return rows
+        yield line_number, row
 
 
 class _UniqueKeys:
@@ -229,9 +235,9 @@ class Table:
     def need(self, columns: Iterable[str]) -> None:
         """Raise an error unless the file has these columns."""
         names = list(map(str, self.frame.columns))
-        for column in columns:
-            if column not in names:
-                raise input_error(self.name, "in the header", listed(names), 1, column)
+        missing = [column for column in columns if column not in names]
+        if missing:
+            raise input_error(self.name, "in the header", listed(names), 1, listed(missing))
 
     def reject(self, mask: Any, column: str, wanted: str) -> None:
         """Raise the error of the first row in a mask, if there is any."""
@@ -299,10 +305,17 @@ def _floats(values: pd.Series) -> Floats:
     return pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64)
 
 
-def _records(text: str) -> Iterable[tuple[int, list[str]]]:
+def _separator(text: str) -> str:
+    """What is between the names of a header: commas, or semicolons or tabs of a spreadsheet."""
+    header = re.sub('"[^"]*"', "", text.lstrip().partition("\n")[0])
+    return max(",;\t", key=header.count)
+
+
+def _records(text: str, *, strict: bool = False) -> Iterable[tuple[int, list[str]]]:
     """Records of a CSV text with the line on which each begins; blank lines are no records."""
     csv.field_size_limit(2**31 - 1)  # a text may be long
-    reader = csv.reader(io.StringIO(text, newline=""))
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=_separator(text), strict=strict)
     first_line = 1
     for fields in reader:
         if fields:
@@ -312,12 +325,10 @@ def _records(text: str) -> Iterable[tuple[int, list[str]]]:
 
 def _csv_table(path: Source, text: str) -> Table:
     _, header = next(iter(_records(text)))
-    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
-        if len(header) == 1 and separator in header[0]:
-            raise input_error(path, "separated by commas", f"{name} in {excerpt(header[0])}", 1)
+    separator = _separator(text)
     if text.count('"') % 2:  # Arrow would take the rest of the file for one cell
         try:
-            list(csv.reader(io.StringIO(text, newline=""), strict=True))
+            list(_records(text, strict=True))
         except csv.Error:
             *_, (line, fields) = _records(text)
             column = header[min(len(fields), len(header)) - 1]
@@ -329,7 +340,7 @@ def _csv_table(path: Source, text: str) -> Table:
             pa.BufferReader(content),
             # One block, as a quoted field may contain line breaks.
             pyarrow.csv.ReadOptions(block_size=len(content) + 1),
-            pyarrow.csv.ParseOptions(newlines_in_values=True),
+            pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False
             ),
@@ -342,7 +353,20 @@ def _csv_table(path: Source, text: str) -> Table:
         raise input_error(path, "a CSV file", str(error).splitlines()[0]) from None
     # By number, as a name may be there twice, which is reported below.
     columns = {place: column.to_pandas() for place, column in enumerate(table.columns)}
+    if separator == ";":
+        _read_decimal_commas(path, columns, header)
     return Table(path, pd.DataFrame(columns).set_axis(header, axis=1), text)
+
+
+def _read_decimal_commas(path: Source, columns: dict[int, pd.Series], header: list[str]) -> None:
+    """Put points for commas in columns of numbers, as spreadsheets of many countries write them."""
+    names = []
+    for place, column in columns.items():
+        if column.str.fullmatch(_DECIMAL_COMMAS).all() and column.str.contains(",").any():
+            columns[place] = column.str.replace(",", ".")
+            names.append(header[place])
+    if names:
+        warnings.warn(f"{path}: decimal commas are read in {listed(names)}", Note, 2)
 
 
 def _parquet_table(path: Source, content: bytes) -> Table:
@@ -384,7 +408,7 @@ def read_table(path: Source, content: bytes | None = None) -> Table:
         if not text.strip():
             raise input_error(path, "a table with a header", "an empty file")
         if text.lstrip().startswith("{"):
-            table = Table(path, _json_frame(read_json_lines(path, text)))
+            table = Table(path, _json_frame(list(read_json_lines(path, text))))
         else:
             table = _csv_table(path, text)
     if not len(table):

@@ -47,7 +47,7 @@ def _read(
     from equipoise.loaders.transcripts import nugget_frame, parse_transcripts, turn_frame
     from equipoise.nuggets import nugget_table
     from equipoise.readers import read_table, read_text
-    from equipoise_cli.formats.annotations import parse_export
+    from equipoise_cli.formats.annotations import parse_export, read_brat
 
     meanings = None
     if labels is not None:
@@ -66,7 +66,7 @@ def _read(
     nuggets: dict[str, list[Any]] = {}
     turns: dict[str, list[Any]] = {}
     for file in files:
-        text = read_text(file)
+        text = read_brat(file) if file.is_dir() else read_text(file)
         if text.lstrip().startswith(("{", "[")):
             export, missing = parse_export(text, file, sets, meanings, key_of, offsets)
             if missing:
@@ -111,9 +111,9 @@ def nuggets(
 ) -> None:
     """Make the nugget table of annotated FILES, with word positions.
 
-    FILES are transcripts, or exports of Label Studio (JSON) or doccano (JSON Lines). In an export a
-    label is a level (L2), a group (large, or SIZE=large), or both (L2|large). Explain other labels
-    with --labels.
+    FILES are transcripts, or exports of Label Studio (JSON), doccano (JSON Lines) or brat (a
+    folder). In an export a label is a level (L2), a group (large, or SIZE=large), or both
+    (L2|large). Explain other labels with --labels.
     """
     check_figure(figure, alone=False)
     refuse_outputs({"output": NUGGETS, "figure": DRAWING})
@@ -195,24 +195,30 @@ def agreement(
     from equipoise.agreement import agreement as compare_annotators
     from equipoise.agreement import found_nuggets
     from equipoise.attributes import read_attributes
+    from equipoise.loaders.transcripts import run_name
     from equipoise.nuggets import nugget_table
 
     sets = read_attributes(attributes)
     frames, _ = _read(files, sets, labels, keys, offsets)
-    annotations = {}
-    for name, parts in frames.items():
-        frame = pd.concat(parts, ignore_index=True).fillna("")
-        annotations[name] = nugget_table(frame, sets, name=f"annotations of {name}")
+    tables = {name: pd.concat(parts).fillna("") for name, parts in frames.items()}
+    run = run_name(files[0])
+    if all(set(table["run"]) == {run_name(name)} for name, table in tables.items()):
+        click.echo(f"note: no file names a run: all conversations are of run {run}", err=True)
+        tables = {name: table.assign(run=run) for name, table in tables.items()}
+    annotations = {
+        name: nugget_table(table.reset_index(drop=True), sets, name=f"annotations of {name}")
+        for name, table in tables.items()
+    }
     scores = compare_annotators(annotations, sets, seed, gains)
     show_seen(scores)
-    tables: dict[Any, Any] = {output: scores}
+    outputs: dict[Any, Any] = {output: scores}
     if unmatched is not None:
         found = found_nuggets(annotations)
         found = found[found["level"] > 0]
         alone = ~found["unit"].duplicated(keep=False)
-        tables[unmatched] = found[alone].drop(columns=["row", "unit"])
+        outputs[unmatched] = found[alone].drop(columns=["row", "unit"])
     click.echo(f"annotators: {', '.join(annotations)}", err=True)
-    write(tables)
+    write(outputs)
 
 
 COMMANDS = (nuggets, agreement)

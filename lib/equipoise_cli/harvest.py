@@ -319,7 +319,7 @@ def _resume(record: Path, settings: str) -> list[dict[str, Any]]:
         write_files({record: settings})
         return []
     complete, _, torn = record.read_text("utf-8").rpartition("\n")
-    (_, first), *lines = read_json_lines(record, complete) or [(1, {})]
+    (_, first), *lines = list(read_json_lines(record, complete)) or [(1, {})]
     if first.get("record") != "settings":
         raise ValueError(f"{record}: must be a record of equipoise harvest, or a new file")
     wanted = json.loads(settings)

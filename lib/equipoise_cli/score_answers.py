@@ -18,8 +18,8 @@ MAP = click.option(
     "fields",
     default="",
     metavar="FIELD=PATH,...",
-    help="Paths of question, answer, documents, sources and relevant in answers of another format: "
-    "answer=response,documents=docs[].id.",
+    help="Paths of question, answer, documents, sources, relevant and citations in answers of "
+    "another format: answer=response,documents=docs[].id.",
 )
 
 
@@ -141,7 +141,7 @@ def _score_file(
     from equipoise_cli.formats.rag_answers import read_answer_files, with_keys
 
     # A file needs no name here, and its own may contain the sign.
-    table = read_answer_files([f"{mode}={path}" if mode else str(path)], qrels, authors, fields)
+    table = read_answer_files([f"{mode}={path}" if mode else str(path)], qrels, authors, fields, by)
     return scored_answers(with_keys(table, by), by, style, first_number)
 
 

@@ -113,12 +113,12 @@ def scoring(
 
 def joined(tables: Sequence[Any]) -> Any:
     """Report the coverage of tables of scores, and join them."""
-    import pandas as pd
+    from equipoise.loaders.columns import joined_with_categories
 
     show_seen(*tables)
     _show_not_read(tables)
     exposures = [exposure for table in tables for exposure in table.attrs.pop("exposures", [])]
-    table = pd.concat(tables, ignore_index=True)
+    table = joined_with_categories(tables)
     table.attrs["exposures"] = exposures
     return table
 

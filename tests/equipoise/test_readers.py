@@ -1,5 +1,6 @@
 """Files as people have them: text, JSON, YAML and small tables; names of files that share one."""
 
+import csv
 import gzip
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def test_text_may_be_packed_and_have_a_byte_order_mark(tmp_path: Path) -> None:
     assert read_text(written(tmp_path, gzip.compress("\ufeffé\n".encode()))) == "é\n"
 
 
-def test_json_is_read_with_each_key_once(tmp_path: Path) -> None:
+def test_json_is_read_with_each_key_once() -> None:
     messages = {
         '{"a": 1, "a": 2}': "two keys 'a'",
         "[": "invalid JSON",
@@ -67,10 +68,9 @@ def test_json_is_read_with_each_key_once(tmp_path: Path) -> None:
     for text, message in messages.items():
         with pytest.raises(ValueError, match=message):
             json_value(text)
-    lines = written(tmp_path, '{"a": 1}\n\n{"a": 2}\n')
-    assert read_json_lines(lines) == [(1, {"a": 1}), (3, {"a": 2})]
+    assert list(read_json_lines("t", '{"a": 1}\n\n{"a": 2}\n')) == [(1, {"a": 1}), (3, {"a": 2})]
     with pytest.raises(InputError, match="line 2: must be a JSON object, got 7"):
-        read_json_lines(written(tmp_path, "{}\n7\n"))
+        list(read_json_lines("t", "{}\n7\n"))
 
 
 def test_yaml_has_values_or_words_and_each_key_once(tmp_path: Path) -> None:
@@ -106,6 +106,18 @@ def test_whole_numbers_as_ids_are_their_digits_in_every_format(numbers: list[int
         table = read_table("t", "\n".join(rows).encode())
         ids = table.ids("a").tolist()
         assert ids[: len(ids) - n_others] == digits
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.errors.Note")
+@given(st.lists(st.tuples(st.text(" ;,\t|a'é"), st.decimals(-9, 9, places=3)), min_size=1))
+def test_a_table_of_a_spreadsheet_is_that_of_commas(rows: list[tuple[str, Any]]) -> None:
+    frame = pd.DataFrame(rows, columns=["name", "value"]).astype("str")
+    for separator in ",;\t":
+        table = frame
+        if separator == ";":
+            table = frame.assign(value=frame["value"].str.replace(".", ","))
+        text = table.to_csv(sep=separator, index=False, quoting=csv.QUOTE_NONNUMERIC)
+        pd.testing.assert_frame_equal(read_table("t", text.encode()).frame, frame)
 
 
 @given(st.integers(1, 5))

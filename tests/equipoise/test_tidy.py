@@ -147,10 +147,18 @@ def test_a_document_of_several_groups_belongs_to_each_in_part() -> None:
     shares = tidy_memberships(rows.assign(share=[3, 1, 2]), "G")[0]
     assert shares.to_numpy().tolist() == [["d1", 0.75, 0.25], ["d2", 0, 1]]
     cells = {"d1": "a; b", "d2": "b", "d3": "NA", "d4": "?"}
-    several = "several groups, separated by ;, in G for 1 of 4 rows"
+    several = "several groups, separated by ; or |, in G for 1 of 4 rows"
     with pytest.warns(Note, match="no group in G for 2 of 5"), pytest.warns(Note, match=several):
         in_a_cell = tidy_memberships(cells, "G")[0]
     assert in_a_cell.to_numpy().tolist() == [["d1", 0.5, 0.5], ["d2", 0, 1]]
+    for column in (
+        [["a", "b"], ["b"], [], []],
+        ["['a', 'b']", "['b']", "[]", "n/a"],
+        ["a|b", "b", "", ""],
+    ):
+        table = pd.DataFrame({"document": ["d1", "d2", "d3", "d4"], "G": column})
+        with pytest.warns(Note):
+            pd.testing.assert_frame_equal(read_sets(table)["G"][0], in_a_cell)
     again = pd.DataFrame({"document": ["d0", "d1", "d1"], "group": ["b", "a;b", "b"]})
     with pytest.warns(Note), pytest.raises(ValueError, match=r"line 3: .* got b again"):
         tidy_memberships(again, "G")

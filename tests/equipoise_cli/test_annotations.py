@@ -121,7 +121,11 @@ def test_a_table_explains_other_labels_and_names_entities() -> None:
     ("results", "sets", "message"),
     [
         ([region(TEXT, FIRST, "L2|big")], ONE, "unknown label 'big'"),
-        ([region(TEXT, FIRST, "large")], ONE, "one label must be a level"),
+        (
+            [region(TEXT, FIRST, "large"), region(TEXT, SECOND, "L1|large")],
+            ONE,
+            "one label must be a level",
+        ),
         ([region(TEXT, FIRST, "L2")], ONE, "must have a group of SIZE"),
         ([region(TEXT, FIRST, "L2|small")], SETS, "unknown label 'small'"),  # of two sets
         ([region(TEXT, "chess", "L2|large")], ONE, "must mark words of one system turn"),
@@ -353,3 +357,43 @@ def test_files_that_name_no_annotator_are_one_annotator_each(tmp_path: Path) -> 
     assert result.exit_code == 0, result.output
     assert ",,,units found by several,1" in result.stdout
     assert "1 of 1 conversations have annotations of two annotators or more (100%)" in result.stderr
+
+
+def test_files_that_name_no_run_are_of_one_run(tmp_path: Path) -> None:
+    sets = tmp_path / "sets.yaml"
+    sets.write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    files = []
+    for name in ("ann", "ben"):
+        task_of_name = doccano(mark(FIRST, "L2|large"))
+        task_of_name["meta"] = {"conversation": "c1"}
+        files.append(tmp_path / f"{name}.jsonl")
+        files[-1].write_text(json.dumps(task_of_name | {"id": name}))
+    command = ["agreement", *files, "--attributes", sets]
+    assert "--map run=KEY,topic=KEY" in called(*command).stderr
+    result = called(*command, "--map", "topic=conversation")
+    assert result.exit_code == 0, result.output
+    assert "no file names a run: all conversations are of run ann" in result.stderr
+    assert ",,,Dice,1,,,1" in result.stdout
+
+
+def test_a_folder_of_brat_is_an_export_and_groups_alone_have_level_1(tmp_path: Path) -> None:
+    sets = tmp_path / "sets.yaml"
+    sets.write_text("SIZE: {kind: nominal, groups: [large, small], target: uniform}\n")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    begin, end, _ = mark(FIRST, "")
+    (folder / "T1.txt").write_text(TEXT)
+    (folder / "T1.ann").write_text(f"T1\tlarge {begin} {end}\t{FIRST}\n#1\tNote T1\tsure\n")
+    (folder / "T2.txt").write_text(TEXT)
+    (folder / "T2.ann").write_text("")
+    result = called("nuggets", folder, "--attributes", sets)
+    assert "no label is a level such as L2: each span has level 1" in result.stderr
+    assert result.stdout.splitlines()[1:] == [
+        "mine,T1,1,6,9,1,1 0",
+        *("mine,T1,2,,,0,", "mine,T2,1,,,0,", "mine,T2,2,,,0,"),
+    ]
+    (folder / "T2.ann").write_text("T1\tlarge 2 5;7 9\tx y\n")
+    assert (
+        "T2.ann, line 1: must be a span such as"
+        in called("nuggets", folder, "--attributes", sets).stderr
+    )

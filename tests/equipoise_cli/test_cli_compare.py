@@ -95,6 +95,7 @@ def test_two_files_of_one_name_are_two_runs(tmp_path: Path) -> None:
     assert read_scores(str(files[0])).equals(read_scores([files[0]]))
 
 
+@pytest.mark.filterwarnings("ignore::equipoise.errors.Note")
 def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:
     order = ["run", "topic", "measure"]
     expected = tidy(means=False).sort_values(order, ignore_index=True)
@@ -103,10 +104,13 @@ def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:
         "renamed": tidy(False)
         .rename(columns={"run": "name", "topic": "qid"})
         .drop(columns="attribute"),
+        "capitals": tidy(False).rename(columns={"run": "System"}).rename(columns=str.capitalize),
     }
     for name, table in tables.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     tidy().to_parquet(tmp_path / "scores.parquet")
+    of_a_spreadsheet = expected.pivot_table(index="topic", columns="run", values="value")
+    of_a_spreadsheet.to_csv(tmp_path / "nDCG.csv", sep=";", decimal=",", index_label="Thema")
     for run in RUNS:
         (tmp_path / f"{run}.tsv").write_text(of_ir_measures(run))
         (tmp_path / f"{run}.trec").write_text(of_trec_eval(run))
@@ -114,6 +118,7 @@ def test_every_format_holds_the_same_scores(tmp_path: Path) -> None:
             "".join(f"{run}\t{line}\n" for line in of_ir_measures(run).splitlines())
         )
     files = {"csv": ["csv.csv"], "renamed": ["renamed.csv"], "parquet": ["scores.parquet"]}
+    files |= {"capitals": ["capitals.csv"], "spreadsheet": ["nDCG.csv"]}
     files |= {kind: [f"{run}.{kind}" for run in RUNS] for kind in ("tsv", "trec", "four")}
     for kind, names in files.items():
         found = read_scores([tmp_path / name for name in names])

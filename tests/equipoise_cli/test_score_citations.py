@@ -139,6 +139,36 @@ def of_nobody(log: dict[str, Any]) -> dict[str, Any]:
     return {"q": log["question"], "r": log["answer"], "hits": hits}
 
 
+def of_a_log_of_calls(log: dict[str, Any]) -> dict[str, Any]:
+    """What an API returned, as a program logs it."""
+    return {"user_id": "u", "request": {"model": "m"}, "response": {"body": of_responses(log)}}
+
+
+def of_perplexity(log: dict[str, Any]) -> dict[str, Any]:
+    pages = [f"https://{document['site']}/{document['id']}" for document in log["documents"]]
+    message = {"role": "assistant", "content": log["answer"]}
+    return {
+        "question": log["question"],
+        "citations": pages,
+        "search_results": [{"title": "x", "url": page} for page in pages],
+        "choices": [{"message": message}],
+    }
+
+
+def of_cohere(log: dict[str, Any]) -> dict[str, Any]:
+    documents = [
+        {"id": document["id"], "data": {"url": f"https://{document['site']}/"}}
+        for document in log["documents"]
+    ]
+    cited = [
+        {"id": documents[int(number) - 1]["id"]} for number in re.findall(r"\d", log["answer"])
+    ]
+    message = {"content": [{"text": "So [4]."}], "citations": [{"sources": cited}]}
+    return {"message": log["question"], "documents": documents, "response": message}
+
+
+CITED = "question=message,answer=response.content,documents=documents"
+CITED += ",citations=response.citations[].sources[].id"
 FORMS = {
     "LangChain (answer, context)": of_langchain,
     "LangChain": of_serialised_langchain,
@@ -147,8 +177,12 @@ FORMS = {
     "RAGAS (response, retrieved_contexts": of_ragas,
     "RAGAS": of_ragas_in_a_table,
     "OpenAI Responses": of_responses,
+    "OpenAI Responses in a log": of_a_log_of_calls,
+    "OpenAI of Perplexity": of_perplexity,
     "--map (question=q": of_nobody,
+    "--map (question=message": of_cohere,
 }
+MAPS: dict[Any, str] = {of_nobody: MAP, of_cohere: CITED}
 
 
 def written(folder: Path, form: Any, name: str = "answers.jsonl") -> Path:
@@ -165,15 +199,15 @@ def table_of(text: str) -> pd.DataFrame:
 def test_every_framework_answers_in_one_step(name: str, tmp_path: Path) -> None:
     form = FORMS[name]
     words = [written(tmp_path, form), "--resamples", 99]
-    if form is of_nobody:
-        words += ["--map", MAP]
+    if form in MAPS:
+        words += ["--map", MAPS[form]]
     if form in (of_ragas, of_ragas_in_a_table):  # it has texts and ids, and no metadata
         lines = [f"{d['id']},{d['site']}\n" for log in logs() for d in log["documents"]]
         (tmp_path / "sources.csv").write_text("document,source\n" + "".join(lines))
         words += ["--sources", tmp_path / "sources.csv"]
     result = called("score", "citations", *words)
     assert result.exit_code == 0, result.output
-    assert form is of_nobody or f"answers.jsonl: read as {name.split()[0]}" in result.stderr
+    assert form in MAPS or f"answers.jsonl: read as {name.split()[0]}" in result.stderr
     # Three of four answers cite the first site alone, which has half of the documents.
     assert "wiki.example: 75.0% of the citations, 50.0% of the retrieved: +25.0" in result.stderr
     scores = table_of(result.stdout)
@@ -452,9 +486,9 @@ def test_the_keys_of_a_log_are_columns(tmp_path: Path) -> None:
     row = {**of_langchain(logs(1)[0]), "model": "m", "mode": "chat", "question": "words", "n": [1]}
     path.write_text(lines_of([row]))
     with pytest.warns(Note, match="read as|source of a document"):
-        table = read_answers_with_sources([str(path)])
+        table = read_answers_with_sources([str(path)], by=["n"])
     got = table.iloc[0]
-    assert [got[name] for name in ("input", "model", "n")] == [row["input"], "m", [1]]
+    assert [got[name] for name in ("input", "model", "n")] == [row["input"], "m", "[1]"]
     assert [got["log.answer"], got["log.question"]] == [row["answer"], "words"]
     assert got["mode"] == "chat"
 

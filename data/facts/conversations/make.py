@@ -50,7 +50,8 @@ def numbers(values: np.ndarray) -> str:
 def make_runs() -> pd.DataFrame:
     """Read the runs in the order of their files, which the campaign's program keeps."""
     runs = [read_run(fetch(file), run, order=None) for run, file in RUNS.items()]
-    return pd.concat(runs, ignore_index=True).astype({"rank": np.int16})
+    table = pd.concat(runs, ignore_index=True)
+    return table.astype({"run": "str", "topic": "str", "rank": np.int16})
 
 
 def make_qrels() -> pd.DataFrame:

@@ -271,7 +271,7 @@ def make_model_rewrites() -> pd.DataFrame:
 def ranks(name: str, path: Path, judged: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     """List the ranks of the judged turns, with relevant documents and whether each is judged."""
     # Equal scores by document id, descending, scores in single precision: as trec_eval ranks.
-    run = read_run(path, order=None).rename(columns={"topic": "query"})
+    run = read_run(path, order=None).astype({"topic": "str"}).rename(columns={"topic": "query"})
     run = run[run["query"].isin(judged["query"])].astype({"score": np.float32})
     run = run.sort_values(["query", "score", "document"], ascending=[True, False, False])
     run["rank"] = (run.groupby("query").cumcount() + 1).astype(np.int16)

@@ -96,7 +96,8 @@ def public_runs(pool: set[str]) -> pd.DataFrame:
         path = fetch("cpjku_runs", f"measurement/sample_trec_runs/trecdl2019_passage/{file}.run")
         run = read_run(path, name, order=None)
         runs.append(run[run["topic"].isin(sensitive)])
-    table = pd.concat(runs, ignore_index=True)
+    as_text = {"run": "str", "topic": "str"}
+    table = pd.concat([run.astype(as_text) for run in runs], ignore_index=True)
     table = table[table["rank"] <= DEPTH][["run", "topic", "document", "rank", "score"]]
     table["text"] = table["document"].isin(pool)
     table = table.reset_index(drop=True)

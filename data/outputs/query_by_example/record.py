@@ -333,7 +333,7 @@ def run_scores(system: System, name: str, pairs: pd.DataFrame) -> pd.DataFrame:
     tables = []
     for task, task_pairs in pairs.groupby("task"):
         run = read_run(Path(str(system.runs).replace("{task}", str(task))), name, order=None)
-        run = run.rename(columns={"topic": "query"}).assign(task=task)
+        run = run.astype({"topic": "str"}).rename(columns={"topic": "query"}).assign(task=task)
         tables.append(task_pairs.merge(run[[*PAIR, "score"]], how="left"))
     return pd.concat(tables)
 

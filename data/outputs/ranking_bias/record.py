@@ -507,7 +507,7 @@ class Recorder:
             if not path.is_file():
                 print(f"left out: {path}; made by: {self.recipe(ranker, world)}")
                 continue
-            run = read_run(path, key, order=None)
+            run = read_run(path, key, order=None).astype({"run": "str", "topic": "str"})
             run = run[run["topic"].isin(queries["query"])]
             runs.append(top(run, self.study.depth).assign(world=world))
         return runs if len(runs) == len(ranker.worlds) else []

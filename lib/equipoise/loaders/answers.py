@@ -40,7 +40,7 @@ from pydantic import (
 
 from equipoise.answer_modes import mode_name
 from equipoise.errors import excerpt, input_error
-from equipoise.readers import read_json_lines
+from equipoise.readers import read_json_lines, read_text
 
 _Name = Annotated[StrictStr, Field(min_length=1)]
 _Count = Annotated[StrictInt, Field(ge=1)]
@@ -79,7 +79,7 @@ def read_answers(path: str | Path) -> pd.DataFrame:
 
     thesis, section 5.3: the modes, and the authors of relevant and non-relevant documents.
     """
-    return answer_table(path, read_json_lines(path))
+    return answer_table(path, list(read_json_lines(path, read_text(path))))
 
 
 def answer_table(

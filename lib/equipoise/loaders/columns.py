@@ -7,7 +7,7 @@ normalised and the file read again; when this fails too, a loop over the lines n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ WORDS = pa.dictionary(pa.int32(), pa.string())
 """Texts of which a file has few different ones, such as topics."""
 SKIPPED = pa.null()
 """A column that is not read."""
-_BLOCK = 2**18  # rows that are compared at a time
+_BLOCK = 2**15  # rows that are compared at a time, in memory close to the processor
 
 
 class ColumnFile:
@@ -99,7 +99,7 @@ class ColumnFile:
 
     def check_once(self, table: pa.Table, wanted: str) -> None:
         """Raise the error of a document that comes twice for a topic."""
-        topics = codes(table["topic"]).astype(np.int64)
+        topics = codes(table["topic"])
         ends = starts(topics)
         # Topics that are together are compared in blocks, which takes less memory.
         if len(ends) == len(distinct_words(table["topic"])):
@@ -110,11 +110,26 @@ class ColumnFile:
         for begin, end in zip(ends, np.append(ends[1:], len(topics)), strict=True):
             documents = table["document"].slice(begin, end - begin).combine_chunks()
             documents = documents.dictionary_encode()
-            pairs = topics[begin:end] * len(documents.dictionary) + documents.indices.to_numpy()
+            if len(documents.dictionary) == end - begin:
+                continue  # no document comes twice, for whatever topic
+            pairs = topics[begin:end].astype(np.int64) * len(documents.dictionary)
+            pairs += documents.indices.to_numpy()
             in_order = np.sort(pairs)  # faster than a hash table of all pairs
             if (in_order[1:] == in_order[:-1]).any():
                 row = int(begin + np.flatnonzero(pd.Index(pairs).duplicated())[0])
                 raise self.error(row, "document", wanted, table["document"][row].as_py())
+
+
+def joined_with_categories(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Tables below one another; categories stay categories, sorted."""
+    for name, kind in tables[0].dtypes.items():
+        if kind == "category":  # else pandas would join them as objects
+            columns = [table[name] for table in tables]
+            shared = pd.api.types.union_categoricals(columns, sort_categories=True).dtype
+            tables = [table.astype({name: shared}) for table in tables]
+    if len(tables) == 1:  # which may be large
+        return tables[0].reset_index(drop=True)
+    return pd.concat(tables, ignore_index=True)
 
 
 def codes(column: pa.ChunkedArray) -> Integers:

@@ -12,6 +12,7 @@ group. Read are, each with a column of documents (document, docno, doc_id) and m
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,6 +45,7 @@ MISSING = ("unknown",)
 """Names in a column of groups that are no group: whose membership is missing."""
 _NO_VALUE = ("", "na", "n/a", "#n/a", "<na>", "nan", "none", "null", "?", "-")
 """Words for an empty cell, in small letters, in tables of pandas and spreadsheets."""
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _TARGET_OF_NUMBERS = "--target gender=0:0.5,1:0.5"
 _MOST_GROUPS = 1_000
 """A column with more names than this has ids, not groups."""
@@ -71,14 +73,18 @@ def read_sets(
     file, table, label = None, None, ""
     if isinstance(source, (str, Path)):
         file, label = ColumnFile(source), str(source)
-        # Lines of FairWeb have no commas, a header always has one.
-        if file.head.startswith(b"PAR1") or "," in file.first_line:
+        # A header has commas, or semicolons or tabs; a line of FairWeb has numbers between tabs.
+        last_name = file.first_line.split("\t")[-1]
+        has_tabs = last_name != file.first_line and not re.fullmatch("[0-9.]+", last_name)
+        if file.head.startswith(b"PAR1") or re.search("[,;{]", file.first_line) or has_tabs:
             table = read_table(source)
             source = table.frame
         elif not names:
             wanted = f"given with a name, such as GENDER={label}, or have a header docno,gender"
             wanted = f"shares of groups must be {wanted}"
             raise input_error(label, wanted, excerpt(file.first_line))
+    if isinstance(source, pd.DataFrame):
+        source = source.apply(_with_lists_joined)
     found = {}
     named = [*targets, *sets]
     for name in names or names_of_sets(source, label or "the memberships", named):
@@ -98,6 +104,22 @@ def read_sets(
                 for problem in error.problems
             ) from None
     return found
+
+
+def _with_lists_joined(column: pd.Series) -> pd.Series:
+    """Return a column in which groups of a list, or of a list saved as text, have ; between them.
+
+    >>> _with_lists_joined(pd.Series(["['Europe', 'Asia']", "[]", "Africa"])).tolist()
+    ['Europe;Asia', '', 'Africa']
+    """
+    if column.dtype == object:
+        is_list = column.map(lambda cell: isinstance(cell, (list, tuple, np.ndarray)))
+        return column.mask(is_list, column[is_list].map(lambda cell: ";".join(map(str, cell))))
+    if column.dtype != "str" or not column.str.startswith("[").any():
+        return column
+    is_list = column.str.fullmatch(r"\[(?:['\"].*['\"])?\]").fillna(value=False)
+    texts = [";".join(text[1:-1] for text in _QUOTED.findall(cell)) for cell in column[is_list]]
+    return column.mask(is_list, pd.Series(texts, column.index[is_list], dtype="str"))
 
 
 def _attribute_set(name: str, kind: Kind, target: str) -> AttributeSet | None:
@@ -298,12 +320,12 @@ def _rows_of_groups(
     """Return memberships from rows of a document and a group; its shares get a sum of 1."""
     # As of ids, a whole number is the same as 1 and as 1.0.
     group = ids_as_text(table[names["group"]]).astype("str").fillna("").str.strip()
-    has_several = group.str.contains(";") & ~group.isin(groups)
+    has_several = group.str.contains("[;|]") & ~group.isin(groups)
     if has_several.any():
         rows = f"{has_several.sum()} of {len(group)} rows"
-        note = f"{label}: several groups, separated by ;, in {name} for {rows}"
+        note = f"{label}: several groups, separated by ; or |, in {name} for {rows}"
         warnings.warn(note, Note, 2)
-        group = group.astype("object").mask(has_several, group.str.split(";")).explode()
+        group = group.astype("object").mask(has_several, group.str.split("[;|]")).explode()
         group = group.astype("str").str.strip()
         # The index stays, by which an error names the row.
         table, ids = table.loc[group.index], ids.loc[group.index]

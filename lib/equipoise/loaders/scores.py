@@ -2,6 +2,7 @@
 
 - A CSV, JSON Lines or Parquet file with the columns topic, measure, value, and maybe run and
   attribute: what `equipoise score` writes, or PyTerrier's ``perquery`` (name, qid, measure, value).
+- Such a table of one measure with a column of topics, then one of scores per run.
 - ``ir_measures -q``: lines ``topic measure value``, or a run before them.
 - ``trec_eval -q``: lines ``measure topic value``, with the run's tag in a line ``runid all TAG``.
 
@@ -12,6 +13,7 @@ called by their paths. Means have no topic: their rows, which trec_eval and ir_m
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -78,14 +80,19 @@ def _note_shared_runs(tables: Iterable[pd.DataFrame]) -> None:
 def _read_file(path: Path) -> tuple[pd.DataFrame, str]:
     """The scores of one file, and the name of its run, which is empty where it has a column run."""
     file = ColumnFile(path)
-    names = {name.strip(' "') for name in file.first_line.split(",")}
-    has_header = bool(names & {"topic", "measure", "value"} or file.first_line[:1] == "{")
+    # A line of other programs ends with a number, and has no comma outside of a measure's name.
+    has_header = bool(
+        re.search(r"[,;{]|\bmeasure\b.*\bvalue\b", re.sub(r"\(.*?\)", "", file.first_line))
+    )
     lines: list[int] = []
     if has_header or file.head.startswith(b"PAR1"):
         source = read_table(path)
         known = list(source.frame.columns)
-        new_names = {other: name for other, name in OTHER_NAMES.items() if name not in known}
+        new_names = {other: OTHER_NAMES.get(other.lower(), other.lower()) for other in known}
+        new_names = {o: name for o, name in new_names.items() if name in {*_COLUMNS} - {*known}}
         source.frame = source.frame.rename(columns=new_names)
+        if not {"measure", "value"} & {*source.frame.columns}:
+            _put_runs_in_rows(source)
         source.need(["topic", "measure", "value"])
         name = "" if "run" in source.frame.columns else stem(path)
     else:
@@ -110,6 +117,17 @@ def _read_file(path: Path) -> tuple[pd.DataFrame, str]:
     if table.empty:
         raise input_error(path, "scores by topic (option -q), not means alone")
     return table.copy(), name
+
+
+def _put_runs_in_rows(table: Table) -> None:
+    """Read a table of a spreadsheet, whose columns are a topic and the scores of each run."""
+    topic, *runs = map(str, table.frame.columns)
+    scores = table.frame[runs].apply(pd.to_numeric, errors="coerce")
+    if runs and scores.notna().all(axis=None):
+        note = f"{table.name}: column {topic} is read as topics, and {listed(runs, 4)} as runs"
+        warnings.warn(note, Note, 2)
+        table.frame = table.frame.melt(topic, runs, "run", "value").rename(columns={topic: "topic"})
+        table.frame["measure"] = stem(table.name)
 
 
 def _read_lines(path: Path) -> tuple[pd.DataFrame, list[int], str]:

@@ -18,10 +18,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from equipoise.arrays import Floats, Integers, as_strings, by_score, ranks, starts
+from equipoise.arrays import Floats, Integers, by_score, ranks, starts
 from equipoise.declared import checked
 from equipoise.errors import Note, excerpt, input_error
-from equipoise.loaders.columns import SKIPPED, WORDS, ColumnFile, codes, distinct_words
+from equipoise.loaders.columns import (
+    SKIPPED,
+    WORDS,
+    ColumnFile,
+    codes,
+    distinct_words,
+    joined_with_categories,
+)
 from equipoise.options import RunOrder
 from equipoise.readers import names_of_files, stem
 
@@ -69,27 +76,31 @@ def read_run(
         table = file.read(types, _RUN_COLUMNS)
     _check_run(table, file)
     lists, score = codes(table["topic"]), table["score"].to_numpy()
-    document = table["document"].to_pandas()
+    topics, texts = distinct_words(table["topic"]).to_pylist(), table["document"]
+    rank: Any = table["rank"].to_numpy().astype(np.int64) if order is None else None
+    del table
+    pa.default_memory_pool().release_unused()  # else Arrow keeps what it read the file with
+    document = texts.to_pandas().astype("str")
+    del texts
     if rename is not None:
-        document = rename(document.astype("str"))
-    if order is None:
-        rows, rank = np.arange(len(lists)), table["rank"].to_numpy().astype(np.int64)
-    else:
+        document = rename(document)
+    run = pd.Categorical.from_codes(np.zeros(len(lists), np.int8), [name or _name(file)])
+    # Names that come in many rows are categories: texts would take most of the memory.
+    topic = pd.Categorical.from_codes(lists, topics).reorder_categories(sorted(topics))
+    columns = {"run": run, "topic": topic, "document": document, "score": score}
+    run_table = pd.DataFrame(columns, copy=False)
+    if order is not None:
         if order == "auto":
             order = "file" if is_ntcir else "score"
         rows = _in_order(lists, document, score, order, file.path)
-        rank = ranks(starts(lists[rows]), len(rows)) + 1
-    if depth is not None:
-        rows, rank = rows[rank <= depth], rank[rank <= depth]
-    topics = distinct_words(table["topic"]).to_pandas()
-    columns = {
-        "run": as_strings(name or _name(file), len(rows)),
-        "topic": topics.take(lists[rows]).reset_index(drop=True).astype("str"),
-        "document": document.take(rows).reset_index(drop=True).astype("str"),
-        "rank": rank,
-        "score": score[rows],
-    }
-    return pd.DataFrame(columns)
+        if (rows[1:] < rows[:-1]).any():
+            run_table = run_table.take(rows).reset_index(drop=True)
+            lists = lists[rows]
+        del rows
+        rank = ranks(starts(lists), len(lists))
+        rank += 1
+    run_table.insert(3, "rank", rank)
+    return run_table if depth is None else run_table[rank <= depth].reset_index(drop=True)
 
 
 def _parquet_run(file: ColumnFile) -> Any:
@@ -121,13 +132,15 @@ def _check_run(table: Any, file: ColumnFile) -> None:
 
 
 def _in_order(
-    lists: Integers, document: pd.Series, score: Floats, order: str, file: Path
+    lists: Integers, document: pd.Series, score: Floats, order: RunOrder, file: Path
 ) -> Integers:
     """Rows ranking by ranking, each by score or as in the file; a note says what changes."""
+    rows = by_score(lists, document, score) if order == "score" else None
+    if rows is not None and (rows[1:] > rows[:-1]).all():
+        return rows
     in_file = np.argsort(lists, kind="stable")
-    if order == "file":
+    if rows is None:
         return in_file
-    rows = by_score(lists, document, score)
     n_sorted = len(np.unique(lists[rows[rows != in_file]]))
     if n_sorted:
         warnings.warn(
@@ -187,7 +200,7 @@ def read_runs(
         read_run(file, name, order=order, depth=depth)
         for file, name in zip(files, names, strict=True)
     ]
-    return pd.concat(runs, ignore_index=True)
+    return joined_with_categories(runs)
 
 
 # --- judgements -----------------------------------------------------------------------------------

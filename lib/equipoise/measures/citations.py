@@ -41,6 +41,7 @@ _CITED = re.compile(rf"\[{_CITATION.pattern}\]")
 _BRACKET = re.compile(r"\[([^\[\]]*+)(\]?)")
 _NUMBER = re.compile(_NUMBERS)
 _RANGE = re.compile(r"([0-9]++)(?:\s*+[-–—]\s*+([0-9]++))?+")
+_ZERO = re.compile(r"\[(?:[^\[\]]*[^\[\]0-9])?0+(?![0-9])")
 _OTHER_BRACKET = re.compile(r"[［【]\s*+\d")
 # A block between fences, to the end of the text where its fence is not closed, or a span.
 _CODE = re.compile(r"`{3,}+[^`]*+(?:`{1,2}+(?!`)[^`]*+)*+(?:`{3,}+|\Z)|`[^`\n]++`")
@@ -349,7 +350,7 @@ def in_brackets(
 
 def _are_from_zero(texts: Sequence[str], documents: Sequence[int | None]) -> bool:
     """Return whether answers, whose numbers were read from 1, number their documents from 0."""
-    if not any("[0" in text or "0]" in text for text in texts):
+    if not any(map(_ZERO.search, texts)):
         return False
     found = [citations(text, largest) for text, largest in zip(texts, documents, strict=True)]
     n_first = sum(0 in read.out_of_range for read in found)
@@ -441,6 +442,8 @@ _MOST_SENTENCES = 10
 RESERVED = {"run", "topic", "attribute", "measure", "value", "low", "high", "count", "left_out"}
 RESERVED |= {"read", "against", "t", "p_t", "p_permutation"}
 """Columns of tables of scores, by which answers are not grouped."""
+_OF_A_QUESTION = {"low": np.nan, "high": np.nan, "count": 1, "left_out": 0, "read": 1.0}
+"""What a row of one question has in the columns of means."""
 NO_SOURCE = "(no source)"
 """Source of a document that has none."""
 
@@ -549,6 +552,10 @@ def citation_share(
     n_named = answers["sources"].map(lambda sources: len(sources) - sources.count(NO_SOURCE))
 
     groups: Any = answers.groupby(list(by), sort=True, observed=True) if by else [((), answers)]
+    # Categories, as the texts of many answers would take most of the memory.
+    labelled = {"topic": ["", *answers["question"]], "attribute": names, "measure": list(values)}
+    labelled |= {name: answers[name] for name in by}
+    types = {name: pd.Series(column).astype("category").dtype for name, column in labelled.items()}
     coverages, by_question, means = [], [], []
     for key, group in groups:
         labels = dict(zip(by, key, strict=True))
@@ -564,12 +571,8 @@ def citation_share(
         cells = pd.MultiIndex.from_product([names, list(values)], names=["attribute", "measure"])
         each = pd.DataFrame(stacked.reshape(len(group), -1), group["question"], cells)
         questions = _questions_once(each)
-        axes = [questions.index, names, list(values)]
-        index = pd.MultiIndex.from_product(axes, names=["topic", "attribute", "measure"])
-        rows = pd.Series(questions.to_numpy().ravel(), index, name="value").dropna().reset_index()
-        by_question.append(rows.assign(count=1, left_out=0, read=1.0, **labels))
-        samples = [cell[~np.isnan(cell)] for cell in questions.to_numpy().T]
         table = cells.to_frame(index=False).assign(topic="", **labels)
+        samples = [cell[~np.isnan(cell)] for cell in questions.to_numpy().T]
         table["value"] = [sample.mean() if len(sample) else np.nan for sample in samples]
         table["count"] = list(map(len, samples))
         table["left_out"] = len(questions) - table["count"]
@@ -578,18 +581,54 @@ def citation_share(
         named_share = n_named[group.index].sum() / n_documents if n_documents else 0.0
         table["read"] = np.minimum(each.notna().mean().to_numpy(), named_share)
         ends = intervals_of_means(samples, seed, level=level, resamples=resamples)
-        means.append(table.assign(low=ends[:, 0], high=ends[:, 1]))
+        means.append(table.assign(low=ends[:, 0], high=ends[:, 1]).astype(types))
+        del stacked, each, samples
+        by_question.append(_rows_of_questions(questions, means[-1]).assign(**labels).astype(types))
     seen = judge(coverages)
-    # The means of all groups are last, where a reader of the terminal looks first.
-    every = pd.concat([*by_question, *means], ignore_index=True).assign(run=run)
-    every = every[every["attribute"] != NO_SOURCE]
-    columns_of_table = ["run", "topic", *by, "attribute", "measure", "value", "low", "high"]
-    table = every[[*dict.fromkeys(columns_of_table), "count", "left_out", "read"]]
+    del values
+    table = _table_of_shares(by_question, pd.concat(means), ["topic", *by], run)
     table.attrs["seen"] = seen
     table.attrs["not_read"] = {"answers": len(answers)} | reasons[
         reasons != ""
     ].value_counts().to_dict()
     return table
+
+
+def _rows_of_questions(questions: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
+    """Return topic, attribute, measure and value of the cells of a group that have a value.
+
+    ``means`` has the columns of ``questions`` as its rows.
+    """
+    values = questions.to_numpy().ravel()
+    topics = pd.Categorical(questions.index, dtype=means["topic"].dtype)
+    numbers = {"topic": topics.codes.repeat(len(means))}
+    for name in ("attribute", "measure"):
+        numbers[name] = np.tile(means[name].cat.codes, len(questions))
+    columns = {
+        name: pd.Categorical.from_codes(codes[~np.isnan(values)], dtype=means[name].dtype)
+        for name, codes in numbers.items()
+    }
+    return pd.DataFrame({**columns, "value": values[~np.isnan(values)]})
+
+
+def _table_of_shares(
+    by_question: list[pd.DataFrame], means: pd.DataFrame, keys: Sequence[str], run: str
+) -> pd.DataFrame:
+    """Return the table of `citation_share`, column by column to keep no copy of its rows.
+
+    The means of all groups are last, where a reader of the terminal looks first.
+    """
+    names = [*dict.fromkeys([*keys, "attribute", "measure"]), "value"]
+    every = pd.concat([*by_question, means[names]], ignore_index=True)
+    by_question.clear()
+    every = every[every["attribute"] != NO_SOURCE]
+    means = means[means["attribute"] != NO_SOURCE]
+    runs = pd.Categorical.from_codes(np.zeros(len(every), np.int8), [run])
+    columns = {"run": runs} | {name: every[name] for name in names}
+    for name, of_a_question in _OF_A_QUESTION.items():
+        columns[name] = np.full(len(every), of_a_question)
+        columns[name][len(every) - len(means) :] = means[name]
+    return pd.DataFrame(columns, every.index, copy=False)
 
 
 def _questions_once(answers: pd.DataFrame) -> pd.DataFrame:

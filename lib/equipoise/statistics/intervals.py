@@ -54,7 +54,8 @@ def percentile_interval(samples: ArrayLike, level: float = 0.95) -> tuple[float,
 
 def drawn_counts(units: int, rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
     """How often a resample has each unit, in blocks shaped (some of the resamples, units)."""
-    for size in batches(resamples, units):
+    # Of many units, too: for each block a caller reads the values of all.
+    for size in batches(resamples, min(units, _BATCH // 32)):
         counts = np.empty((size, units))
         # Few are counted at a time, in memory that a processor keeps close.
         few = max(2**16 // units, 1)

@@ -1,4 +1,4 @@
-"""Nuggets from annotation tools: JSON of Label Studio, JSON Lines of doccano.
+"""Nuggets from annotation tools: JSON of Label Studio, JSON Lines of doccano, folders of brat.
 
 A task is a conversation. Its data (doccano: ``meta``) may name ``run`` and ``topic``. In its text,
 turns begin with a line ``### U1`` or ``### S1``, or with ``User:`` and ``Assistant:``. These marks
@@ -21,6 +21,7 @@ with ``label, level, entity`` and attribute sets explains other labels.
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections import Counter
@@ -35,12 +36,14 @@ import pandas as pd
 from equipoise.attributes import CORE_COLUMNS, AttributeSet
 from equipoise.errors import InputError, Note, excerpt, input_error, listed
 from equipoise.loaders.transcripts import note_long_words, run_name
+from equipoise.readers import decoded, read_bytes, read_text
 from equipoise_cli.formats import read_objects
 
 _TURN = re.compile(
     r"^[^\S\n]*(?:###[^\S\n]+(?P<sign>[US])\d+\b.*$|(?P<name>user|human|assistant|system|bot)[^\S\n]*:)",
     re.IGNORECASE | re.MULTILINE,
 )
+_LEVEL = re.compile(r"(?:^|\|)\s*(?:level=|L)\d{1,3}\s*(?:\||$)")
 _USERS = ("u", "user", "human")
 _SYSTEMS = ("s", "system", "assistant", "bot", "gpt", "agent", "model")
 _AUTHOR_KEYS = ("author", "speaker", "role", "from", "name", "sender")
@@ -105,6 +108,8 @@ def parse_export(
     missing = Counter[str]()
     tasks = list(_tasks(text, path))
     in_utf16 = _in_utf16(path, tasks, offsets)
+    if labels is None or "level" not in labels.columns:
+        _add_levels(path, tasks)
     _note_tasks(path, tasks)
     for task in tasks:
         names = {column: _name_of(task, key, path) for column, key in key_of.items()}
@@ -156,7 +161,7 @@ def _name_of(task: Task, key: str, path: Path) -> str:
 
 def _tasks(text: str, path: Path) -> Iterator[Task]:
     """Read the tasks of an export, in the format that the keys of each task show."""
-    for number, (_, content) in enumerate(read_objects(path, text), start=1):
+    for number, (_, content) in enumerate(list(read_objects(path, text)), start=1):
         name = str(content.get("id", number))
         place = f"{path}, task {name}"
         try:
@@ -171,6 +176,24 @@ def _tasks(text: str, path: Path) -> Iterator[Task]:
             expected = "a task of Label Studio (JSON) or doccano (JSON Lines) with spans"
             raise input_error(place, expected, f"keys {listed(content, 8)}") from None
         yield task
+
+
+def read_brat(folder: Path) -> str:
+    """Return the tasks in a folder of brat, each a .txt and a .ann file, as doccano has them."""
+    tasks = []
+    for file in sorted(folder.glob("*.ann")):
+        label = []
+        for number, line in enumerate(decoded(read_bytes(file), file).split("\n"), start=1):
+            mark = re.fullmatch(r"T\d+\t(\S+) (\d+) (\d+)\t.*", line.rstrip("\r"))
+            if line.startswith("T") and not mark:
+                raise input_error(file, "a span such as T1, group 0 5", excerpt(line), number)
+            if mark:
+                label.append([int(mark[2]), int(mark[3]), mark[1]])
+        text = read_text(file.with_suffix(".txt"))
+        tasks.append(json.dumps({"id": file.stem, "text": text, "label": label}))
+    if not tasks:
+        raise input_error(folder, "a folder of brat, with files .ann and .txt")
+    return "\n".join(tasks)
 
 
 def _task(place: str, name: str, content: Mapping[str, Any]) -> Task:
@@ -285,6 +308,16 @@ def _note_tasks(path: Path, tasks: Sequence[Task]) -> None:
         note = f"{path}: authors other than {', '.join(_USERS[1:])} are read as the system"
         warnings.warn(f"{note} ({listed(unknown, 3)})", Note, 4)
     note_long_words(str(path), [task.text for task in tasks])
+
+
+def _add_levels(path: Path, tasks: Sequence[Task]) -> None:
+    """Give each span the level 1 where no label of a file is a level."""
+    every_span = [span for task in tasks for spans in task.spans.values() for span in spans]
+    if every_span and not any(_LEVEL.search(label) for span in every_span for label in span.labels):
+        for span in every_span:
+            span.labels.append("L1")
+        note = f"{path}: no label is a level such as L2: each span has level 1 (--labels)"
+        warnings.warn(note, Note, 4)
 
 
 # --- offsets --------------------------------------------------------------------------------------

@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,43 +35,21 @@ from equipoise.measures.citations import NO_SOURCE, host_of, plain_address
 from equipoise.readers import read_text, read_yaml, stem
 from equipoise_cli.formats import read_mapping, read_objects
 
-FIELDS = ("question", "answer", "documents", "sources", "relevant")
+FIELDS = ("question", "answer", "documents", "sources", "relevant", "citations")
 """What ``--map`` can name; answer and documents are required."""
 _PATH = re.compile(r"[^\s.,=\[\]]+(\[(-?\d+)?\])?(\.[^\s.,=\[\]]+(\[(-?\d+)?\])?)*")
-_IDS = ("question_id", "query_id", "qid", "topic_id", "narrative_id", "turn_id", "custom_id", "id")
-_WORDS = ("question", "input", "query", "user_input", "query_str", "prompt")
-_DOCUMENT_IDS = (
-    "id",
-    "id_",
-    "node_id",
-    "doc_id",
-    "docid",
-    "document_id",
-    "chunk_id",
-    "_id",
-    "file_id",
-)
-_SOURCE_KEYS = (
-    "source",
-    "site",
-    "domain",
-    "publisher",
-    "url",
-    "link",
-    "file_name",
-    "filename",
-    "filepath",
-)
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}\.?(?::\d+)?(?:/.*)?", re.IGNORECASE)
 _FILE = re.compile(r"[^/]*\.(?:csv|docx?|html?|json|md|pdf|pptx?|txt|xlsx?|xml)", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://(?=[\w@])[^/?#]*", re.IGNORECASE)
 _NEIGHBOURS = re.compile(r"""['"]\s+['"]""")
 _TO_ROUND = str.maketrans("[]", "()")
 
-_OUR_COLUMNS = {"question", "answer", "document_fields", "shown", "addresses", "documents"}
+_OUR_COLUMNS = {"question", "answer", "shown", "addresses", "documents"}
 _AUTHORS = {"relevant_author", "nonrelevant_author"}
 _OUR_COLUMNS |= {"sources", "relevant", "run", "mode", "citations", "gold", *_AUTHORS}
 
 Paths = Mapping[str, Sequence[str]]
+_Entry = tuple[int | None, dict[str, Any]]
 
 
 # --- paths into objects ---------------------------------------------------------------------------
@@ -94,15 +75,21 @@ def read_fields(text: str) -> dict[str, list[str]]:
     return paths
 
 
+@cache
+def _steps(path: str) -> list[tuple[str, str, str]]:
+    return [part.rstrip("]").partition("[") for part in path.split(".")]
+
+
 def value_at(content: Any, path: str) -> Any:
     """Return what is at a path of an object; a list of values where the path has ``[]``.
 
     >>> value_at({"docs": [{"id": "a"}, {"id": "b"}]}, "docs[].id")
     ['a', 'b']
     """
+    if path.isidentifier():
+        return content.get(path) if isinstance(content, dict) else None
     values = [content]
-    for part in path.split("."):
-        name, bracket, place = part.rstrip("]").partition("[")
+    for name, bracket, place in _steps(path):
         inner: list[Any] = []
         for value in values:
             found = value.get(name) if isinstance(value, dict) else None
@@ -122,17 +109,17 @@ def _first_at(content: Any, paths: Sequence[str], kinds: Any = object) -> Any:
     """Return the first value of one of these kinds at the paths; None without one."""
     for path in paths:
         value = value_at(content, path)
+        if value is None or not isinstance(value, kinds):
+            continue
         # A list of missing values is none; an empty one is: nothing was retrieved.
-        is_missing = value is None or (isinstance(value, list) and value and not any(value))
-        if isinstance(value, kinds) and not is_missing and not (value == [] and "[]" in path):
+        if not isinstance(value, list) or any(value) or (not value and "[]" not in path):
             return value
     return None
 
 
 @cache
-def _presets() -> dict[str, Paths]:
-    presets: dict[str, Paths] = read_yaml(Path(__file__).with_name("answer_presets.yaml"))
-    return presets
+def _declared(what: str) -> Any:
+    return read_yaml(Path(__file__).with_name("answer_presets.yaml"))[what]
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -159,40 +146,41 @@ def _text(content: Any, documents: Sequence[Mapping[str, Any]] = ()) -> str:
 def _with_lists(file: Path, line: int | None, content: dict[str, Any]) -> dict[str, Any]:
     """Return an object in which lists that a table saved as text are lists."""
     lists = {}
-    for paths in _presets().values():
-        for path in (*paths["documents"], *paths.get("ids", ()), *paths.get("relevant", ())):
-            text = content.get(path)
-            if isinstance(text, str) and text.lstrip().startswith("["):
-                # Python joins neighbouring texts, between which NumPy writes no comma.
-                is_of_numpy = _NEIGHBOURS.search(text) is not None
-                try:
-                    lists[path] = [] if is_of_numpy else ast.literal_eval(text.strip())
-                except (SyntaxError, ValueError, MemoryError, RecursionError):
-                    lists[path] = []
-                if not lists[path] and text.strip("[ ]\n"):
-                    wanted = "a list, not the text of one: save a table as JSON Lines"
-                    raise input_error(file, wanted, excerpt(text), line, path)
+    for key in _declared("keys of lists"):
+        text = content.get(key)
+        if isinstance(text, str) and text.lstrip().startswith("["):
+            # Python joins neighbouring texts, between which NumPy writes no comma.
+            is_of_numpy = _NEIGHBOURS.search(text) is not None
+            try:
+                lists[key] = [] if is_of_numpy else ast.literal_eval(text.strip())
+            except (SyntaxError, ValueError, MemoryError, RecursionError):
+                lists[key] = []
+            if not lists[key] and text.strip("[ ]\n"):
+                wanted = "a list, not the text of one: save a table as JSON Lines"
+                raise input_error(file, wanted, excerpt(text), line, key)
     return content | lists
 
 
-def _question(content: dict[str, Any], paths: Paths, number: int) -> tuple[str, bool]:
-    """Return the name of a question, and whether it is an id."""
+def _question(content: dict[str, Any], paths: Paths, number: int) -> dict[str, Any]:
+    """Return the name of a question, whether it is an id, and its words."""
+    words = asked = _words(content)
     if "question" in paths:
         words = _first_at(content, paths["question"], (str, int))
     else:
         named = {**content, **(_first_at(content, ["metadata"], dict) or {})}
         if "object" in content:
             named.pop("id", None)  # of a call of OpenAI
-        found = _first_at(named, _IDS)
+        found = _first_at(named, _declared("ids of questions"))
         if isinstance(found, (str, int, float)):
-            return f"{found:.0f}" if isinstance(found, float) else str(found), True
-        words = _words(content)
-    return ("_".join(str(words).split()) if words else f"answer-{number}"), False
+            name = f"{found:.0f}" if isinstance(found, float) else str(found)
+            return {"question": name, "#is_id": True, "#words": asked}
+    name = "_".join(str(words).split()) if words else f"answer-{number}"
+    return {"question": name, "#is_id": False, "#words": asked}
 
 
 def _words(content: dict[str, Any]) -> str:
     """Return the words of a question, or of the last message of a user; empty without any."""
-    words = _first_at(content, _WORDS, str)
+    words = _first_at(content, _declared("words of questions"), str)
     if words is not None:
         return str(words)
     entries = [entry for entry in value_at(content, "messages[]") if isinstance(entry, dict)]
@@ -212,13 +200,16 @@ def _documents(content: dict[str, Any], paths: Paths) -> list[dict[str, Any]] | 
     documents = []
     for number, entry in enumerate(entries, start=1):
         # A preset has texts, --map the ids, where documents are no objects.
-        document = entry if isinstance(entry, dict) else {"text" if "is" in paths else "id": entry}
-        for inner in ("kwargs", "node", "metadata"):
-            document = {**document, **(_first_at(document, [inner], dict) or {})}
+        name = "text" if "is" in paths else "id"
+        document = dict(entry) if isinstance(entry, dict) else {name: entry}
+        for inner in ("kwargs", "node", "metadata", "data"):
+            if isinstance(document.get(inner), dict):
+                document |= document[inner]
         if ids is not None and len(ids) == len(entries):
             document["id"] = ids[number - 1]
-        found = _first_at(document, _DOCUMENT_IDS, (str, int))
-        document["#"] = str(number if found is None else found)
+        id_keys = [key for key in _declared("ids of documents") if key in document]
+        found = _first_at(document, id_keys, (str, int))
+        document["#"] = sys.intern(str(number if found is None else found))
         if sources is not None:
             document["source"] = sources[number - 1]
         documents.append(document)
@@ -232,13 +223,63 @@ def _pages(document: Mapping[str, Any]) -> list[str]:
     return [page for page in pages if "/" in page]
 
 
-def _addresses(documents: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the numbers of documents by their web addresses; of a page in parts, the first."""
+@dataclass
+class _Sources:
+    """Where documents have their source: in a table by id, or under the first key that one has.
+
+    ``names``: the keys of all documents so far.
+    """
+
+    keys: Sequence[str] = ()
+    table: Mapping[str, str] | None = None
+    names: set[str] = field(default_factory=set)
+    key: str = ""
+
+    def of(self, documents: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Return the source of each document."""
+        if self.table is not None:
+            return tuple(self.table.get(document["#"], NO_SOURCE) for document in documents)
+        for document in documents:
+            if not self.names.issuperset(document):
+                self.names.update(document)
+                self.key = next((key for key in self.keys if key in self.names), "")
+        return tuple(_source(document.get(self.key)) for document in documents)
+
+    def correct(self, row: dict[str, Any]) -> None:
+        """Remove sources by another key than that of the file, which these documents have not."""
+        if row.pop("#key", self.key) != self.key:
+            row["sources"] = (NO_SOURCE,) * len(row["shown"])
+            row["addresses"] = {a: n for a, n in row["addresses"].items() if a[:2] != "//"}
+
+    def check(self, path: Path) -> None:
+        """Note the key of the sources; no key is an error."""
+        if not self.keys:
+            return
+        if not self.key:
+            names = listed(sorted(self.names - {"#"})) or "its keys (none)"
+            raise ValueError(
+                f"no document of {path} has a key {' or '.join(self.keys)}; set --source-key to one"
+                f" of {names}, or give --sources"
+            )
+        note = f"{path}: the source of a document is its key {self.key}"
+        warnings.warn(f"{note} (of a web address, the host)", Note, 4)
+
+
+def _addresses(documents: Sequence[Mapping[str, Any]], sources: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of documents by their web addresses; of a page in parts, the first.
+
+    A document without a page whose source is a host has ``//host``: a link to any page of the host
+    is then one to the document.
+    """
     numbers: dict[str, int] = {}
+    hosts: dict[str, int] = {}
     for number, document in enumerate(documents, start=1):
-        for page in _pages(document):
+        pages = _pages(document)
+        for page in pages:
             numbers.setdefault(page, number)
-    return numbers
+        if not pages and _HOST.fullmatch(sources[number - 1]):
+            hosts.setdefault(f"//{sources[number - 1]}", number)
+    return hosts | numbers
 
 
 def _relevant(marks: Any, documents: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
@@ -253,22 +294,36 @@ def _relevant(marks: Any, documents: Sequence[Mapping[str, Any]]) -> tuple[int, 
     return tuple(sorted(numbers))
 
 
-def _mapped_row(content: dict[str, Any], paths: Paths, number: int) -> dict[str, Any]:
+def _mapped_row(
+    content: dict[str, Any], paths: Paths, number: int, found: _Sources
+) -> dict[str, Any]:
     """Return the row of an answer that is kept at these paths.
 
     Its text or its documents are empty where it has none: a call that failed.
     """
     answer = _first_at(content, paths["answer"], (str, list))
     documents = _documents(content, paths) or []
-    question, is_id = _question(content, paths, number)
-    row = {"question": question, "#is_id": is_id, "#words": _words(content)}
-    row |= {"answer": _text(answer or "", documents), "document_fields": documents}
-    row["shown"] = tuple(document["#"] for document in documents)
-    row["addresses"] = _addresses(documents)
+    row = _question(content, paths, number)
+    row["answer"] = text = _text(answer or "", documents)
+    row["shown"] = ids = tuple(document["#"] for document in documents)
+    if "citations" in paths:
+        cited = _first_at(content, paths["citations"], list) or []
+        numbers = [_cited_number(citation, ids) for citation in cited]
+        row["answer"] = text.translate(_TO_ROUND) + "".join(f" [{n}]" for n in numbers)
+    row["sources"], row["#key"] = found.of(documents), found.key
+    # Of the fields of documents, nothing else is kept: they are most of the memory of a file.
+    row["addresses"] = _addresses(documents, row["sources"]) if "://" in text else {}
     marks = _first_at(content, paths.get("relevant", ()), list)
     if marks is not None or "relevant" in paths:
         row["relevant"] = _relevant(marks or [], documents)
     return row
+
+
+def _cited_number(citation: Any, ids: Sequence[str]) -> int:
+    """Return the number of a document that is cited by its id or number; beyond all if unknown."""
+    if str(citation) in ids:
+        return ids.index(str(citation)) + 1
+    return citation if type(citation) is int and citation >= 0 else len(ids) + 1
 
 
 def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
@@ -306,73 +361,114 @@ def _trec_row(content: dict[str, Any], number: int) -> dict[str, Any]:
                 cited = int(float(name)) + 1 if is_place else len(ids) + 1
             text += f" [{cited}]"
         texts.append(text)
-    question, _ = _question(content, {}, number)
-    row = {"question": question, "#is_id": True, "#words": ""}
+    row = _question(content, {}, number) | {"#is_id": True, "#words": ""}
     row |= {"answer": " ".join(texts), "shown": tuple(ids), "addresses": {}}
     run_id = _first_at(content, ("run_id", "metadata.run_id"))
     return row if run_id is None else row | {"run_id": str(run_id)}
 
 
-def _paths_of(objects: Sequence[tuple[Any, dict[str, Any]]]) -> tuple[str, Paths]:
-    """Return the first preset that recognises an object; nothing may be retrieved for the first."""
-    for _, content in objects:
-        for name, paths in _presets().items():
-            if _first_at(content, paths["is"]) is not None:
-                return name, paths
-    return "", {}
+def _recognised(objects: Iterable[_Entry]) -> tuple[str, Paths, Iterable[_Entry]]:
+    """Return the first preset that recognises an object, and the objects.
 
-
-def read_rows(path: Path, paths: Paths | None) -> pd.DataFrame:
-    """Read the answers of one file; with a column ``relevant_author`` where it has our own format.
-
-    ``paths``: of the fields, for a file of another format. A line that repeats an earlier one is
-    left out, and a note says how many.
+    Nothing may be retrieved for the first, and a log may wrap what an API returned.
     """
-    objects = read_objects(path, read_text(path))
-    n_lines = len(objects)
-    # Of equal lines the first is kept.
-    objects = list({repr(content): (line, content) for line, content in objects[::-1]}.values())[
-        ::-1
-    ]
-    if len(objects) < n_lines:
-        repeated = f"{n_lines - len(objects)} of {n_lines} answers"
+    objects = unknown = iter(objects)
+    for n_wrappers in range(3):
+        read: list[_Entry] = []
+        for line, content in objects:
+            read.append((line, content))
+            for name, paths in _declared("frameworks").items():
+                if _first_at(content, paths["is"]) is not None:
+                    return name, paths, chain(read, objects)
+        unknown = unknown if n_wrappers else iter(read)
+        objects = iter([(line, _unwrapped(content)) for line, content in read])
+    return "", {}, unknown
+
+
+def _unwrapped(content: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with the keys of the objects in it, such as the response of a call."""
+    inner = {
+        k: v for value in content.values() if isinstance(value, dict) for k, v in value.items()
+    }
+    return inner | {key: value for key, value in content.items() if not isinstance(value, dict)}
+
+
+def _different(path: Path, objects: Iterable[_Entry]) -> Iterator[_Entry]:
+    """Yield the first of equal objects; a note says how many repeat one."""
+    digests = set()
+    n_objects = 0
+    for line, content in objects:
+        n_objects += 1
+        digest = hash(repr(content))  # the texts would need the memory of the file
+        if digest not in digests:
+            digests.add(digest)
+            yield line, content
+    if len(digests) < n_objects:
+        repeated = f"{n_objects - len(digests)} of {n_objects} answers"
         note = f"{path}: {repeated} repeat earlier ones and are left out"
         warnings.warn(note, Note, 4)
-    content = objects[0][1]
+
+
+def read_rows(
+    path: Path,
+    paths: Paths | None,
+    by: Sequence[str] = (),
+    source_keys: Sequence[str] = (),
+    source_of: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Read the answers of one file; with a column ``relevant_author`` where it has our own format.
+
+    ``paths``: of the fields, for a file of another format. ``by``: keys of the log whose values are
+    kept also where they are lists or objects. ``source_keys``, ``source_of``: of the documents, for
+    the sources. A line that repeats an earlier one is left out, and a note says how many.
+    """
+    objects: Iterable[_Entry] = _different(path, read_objects(path, read_text(path)))
+    first_line, content = next(iter(objects))
+    objects = chain([(first_line, content)], objects)
     is_ours = "record" in content or {"mode", "relevant_author"} <= set(content)
     if not paths and is_ours:
-        return answer_table(path, objects)
+        return answer_table(path, list(objects))
     name = "--map"
     is_trec = not paths and (_has_sentences(content) or "references" in content)
     if not paths and not is_trec:
-        objects = [(line, _with_lists(path, line, content)) for line, content in objects]
-        name, paths = _paths_of(objects)
+        objects = ((line, _with_lists(path, line, content)) for line, content in objects)
+        name, paths, objects = _recognised(objects)
         if not paths and "mode" in content:
-            return answer_table(path, objects)  # which says what is missing
+            return answer_table(path, list(objects))  # which says what is missing
         if not paths:
-            formats = ", ".join(_presets())
+            formats = ", ".join(_declared("frameworks"))
             raise input_error(path, f"of TREC, {formats}, or read by --map", listed(content, 8), 1)
         places = ", ".join(places[0] for field, places in paths.items() if field != "is")
         warnings.warn(f"{path}: read as {name} ({places})", Note, 4)
+    found = _Sources(source_keys, source_of)
+    kept = {"mode", *(re.split(r"[.\[]", key.removeprefix("log."))[0] for key in by)}
     rows = []
-    for number, (line, content) in enumerate(objects, start=1):
+    for number, (line, entry) in enumerate(objects, start=1):
         try:
-            row = _mapped_row(content, paths, number) if paths else _trec_row(content, number)
+            row = _mapped_row(entry, paths, number, found) if paths else _trec_row(entry, number)
         except ValueError as error:
-            wanted, found = error.args
+            wanted, problem = error.args
             column = None if line else f"item {number}"
-            raise input_error(path, wanted, found, line, column) from None
-        own = {f"log.{key}" if key in _OUR_COLUMNS else key: content[key] for key in content}
+            raise input_error(path, wanted, problem, line, column) from None
+        own = {
+            f"log.{key}" if key in _OUR_COLUMNS else key: value
+            for key, value in entry.items()
+            if key in kept or not isinstance(value, (list, dict))
+        }
         rows.append(own | row)
+    for row in rows:
+        found.correct(row)
     table = pd.DataFrame(rows)
-    for field, column, what in (
+    for name_of_field, column, what in (
         ("answer", "answer", "a text as the answer"),
         ("documents", "shown", "a list of documents"),
     ):
         if paths and not table[column].map(len).any():
-            line, content = objects[0]
-            wanted = f"{what} at {' or '.join(paths[field])}, of {name}"
-            raise input_error(path, wanted, listed(content, 8), line, None if line else "item 1")
+            wanted = f"{what} at {' or '.join(paths[name_of_field])}, of {name}"
+            place = None if first_line else "item 1"
+            raise input_error(path, wanted, listed(content, 8), first_line, place)
+    if paths:
+        found.check(path)
     return table.assign(documents=table["shown"].map(len))
 
 
@@ -413,13 +509,13 @@ def _with_relevant(table: pd.DataFrame, qrels: pd.DataFrame | None) -> pd.DataFr
 
 
 def _read_files(
-    files: Sequence[str], fields: str, judgements: pd.DataFrame | None
+    files: Sequence[str], fields: str, judgements: pd.DataFrame | None, *further: Any
 ) -> list[tuple[Path, pd.DataFrame]]:
-    """Return the answers of each file, with columns ``run`` and ``mode``."""
+    """Return the answers of each file, with columns ``run`` and ``mode``; as `read_rows`."""
     paths_of_fields = read_fields(fields) if fields else None
     tables = []
     for run, mode, path in answer_files(files):
-        table = read_rows(path, paths_of_fields).assign(run=run)
+        table = read_rows(path, paths_of_fields, *further).assign(run=run)
         if "mode" not in table.columns:
             table = _with_relevant(table, judgements)
             # A key of the log is a mode where the argument has none.
@@ -435,31 +531,12 @@ def _read_files(
 def _together(tables: Sequence[pd.DataFrame], judgements: pd.DataFrame | None) -> pd.DataFrame:
     """Return the answers of several files, of which one may have what another has not."""
     answers = pd.concat(tables, ignore_index=True)
-    empty_of: dict[str, Any] = {"addresses": {}, "relevant": (), "document_fields": []}
+    empty_of: dict[str, Any] = {"addresses": {}, "relevant": ()}
     for name, empty in empty_of.items():
         if name in answers.columns:
             is_there = answers[name].map(lambda value: isinstance(value, (dict, tuple, list)))
             answers[name] = answers[name].where(is_there, [empty] * len(answers))
     return _with_questions(answers, judgements)
-
-
-def _with_hosts(answers: pd.DataFrame) -> pd.DataFrame:
-    """Add ``//host`` to the addresses, for a document that has no page and whose source is a host.
-
-    A link to any page of the host is then one to the document.
-    """
-    if "document_fields" not in answers.columns:
-        return answers
-    addresses = []
-    for documents, sources, numbers in zip(
-        answers["document_fields"], answers["sources"], answers["addresses"], strict=True
-    ):
-        hosts: dict[str, int] = {}
-        for number, (document, source) in enumerate(zip(documents, sources, strict=False), start=1):
-            if _HOST.fullmatch(source) and not _pages(document):
-                hosts.setdefault(f"//{source}", number)
-        addresses.append(hosts | numbers)
-    return answers.assign(addresses=addresses)
 
 
 def with_keys(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -478,7 +555,7 @@ def with_keys(table: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
             values = [value_at(row, key) for row in table.to_dict("records")]
         is_missing = [value is None or value != value for value in values]  # NaN is not itself
         if all(is_missing):
-            names = listed(sorted(set(columns) - {"document_fields", "addresses"}), 40)
+            names = listed(sorted(set(columns) - {"addresses", "sources"}), 40)
             raise ValueError(f"--by: no answer has the key {key}, must be one of {names}")
         texts = [
             f"(no {key})" if missing else str(value)
@@ -493,20 +570,21 @@ def read_answer_files(
     qrels: str | Path | None = None,
     authors: tuple[str, str] = ("", ""),
     fields: str = "",
+    by: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read answers of one or more files as `equipoise.loaders.answers.read_answers` returns them.
 
     ``files`` are paths. A name before a path (``gpt=log.jsonl``) is the ``run`` of its answers. In
     formats of others, the name of a mode (``Informed=run.jsonl``) is their mode; the default is
     Vanilla. ``authors``: of the relevant and of the other documents, for such files. ``fields``: of
-    `read_fields`, for files of no known format. In column ``not_read`` are answers without a text
-    or without a relevant document that was shown; notes say how many.
+    `read_fields`, for files of no known format. ``by``: as of `read_rows`. In column ``not_read``
+    are answers without a text or without a relevant document that was shown; notes say how many.
     """
     if any(_name_and_path(name)[1] == "CF-informed" for name in files) and not all(authors):
         raise ValueError("CAB needs --authors, those of the relevant and of the other documents")
     judgements = None if qrels is None else read_qrels(qrels)
     tables = []
-    for path, table in _read_files(files, fields, judgements):
+    for path, table in _read_files(files, fields, judgements, by):
         if "relevant_author" not in table.columns:
             if "relevant" not in table.columns:
                 raise ValueError(f"{path} does not say which documents are relevant: give --qrels")
@@ -534,36 +612,21 @@ def read_answer_files(
     return _together(tables, judgements)
 
 
+_host_of = cache(host_of)
+
+
 def _source(value: Any) -> str:
     """Return the name of a source: a text or number, of a web address its host."""
     if not isinstance(value, (str, int, float)) or not str(value).strip():
         return NO_SOURCE
     text = " ".join(str(value).split())
-    is_address = re.match(r"https?://[\w@]", text, re.IGNORECASE)
+    address = _ADDRESS.match(text)
+    if address:
+        return _host_of(address[0]) or text
     host = text.partition("/")[0]
-    if is_address or (_HOST.fullmatch(text) and not _FILE.fullmatch(host)):
+    if _HOST.fullmatch(text) and not _FILE.fullmatch(host):
         return host_of(text) or text
     return text
-
-
-def _sources_of(table: pd.DataFrame, key: str, path: Path) -> list[tuple[str, ...]]:
-    """Return the source of each document of each answer, from a field of the documents."""
-    fields_of_answers = table.get("document_fields", pd.Series([[]] * len(table)))
-    names = {name for documents in fields_of_answers for fields in documents for name in fields}
-    names.discard("#")
-    wanted_keys = [key] if key else _SOURCE_KEYS
-    name = next((name for name in wanted_keys if name in names), None)
-    if name is None:
-        raise ValueError(
-            f"no document of {path} has a key {' or '.join(wanted_keys)}; set --source-key to one "
-            f"of {listed(sorted(names)) or 'its keys (none)'}, or give --sources"
-        )
-    warnings.warn(
-        f"{path}: the source of a document is its key {name} (of a web address, the host)", Note, 4
-    )
-    return [
-        tuple(_source(fields.get(name)) for fields in documents) for documents in fields_of_answers
-    ]
 
 
 def _spelled_alike(rows: pd.Series) -> list[tuple[str, ...]]:
@@ -589,24 +652,23 @@ def read_answers_with_sources(
     something says which documents are.
     """
     judgements = None if qrels is None else read_qrels(qrels)
-    source_of: dict[str, str] = {}
+    keys: Sequence[str] = [source_key] if source_key else _declared("sources")
+    source_of = None
     if sources is not None:
         named = read_mapping(sources, "document", "source")
-        source_of = {document: _source(source) for document, source in named.items()}
+        keys, source_of = (), {document: _source(source) for document, source in named.items()}
     tables = []
-    for path, table in _read_files(files, fields, judgements):
+    for path, table in _read_files(files, fields, judgements, by, keys, source_of):
         if "shown" not in table.columns:
             raise ValueError(f"{path} must have the ids of the documents of each answer as shown")
-        table["shown"] = table["shown"].map(lambda ids: ids if isinstance(ids, tuple) else ())
-        if sources is None:
-            table["sources"] = _sources_of(table, source_key, path)
-        else:
-            table["sources"] = [
-                tuple(source_of.get(document, NO_SOURCE) for document in ids)
-                for ids in table["shown"]
-            ]
+        if "sources" not in table.columns:  # our format, and that of TREC
+            found = _Sources(keys, source_of)
+            table["shown"] = table["shown"].map(lambda ids: ids if isinstance(ids, tuple) else ())
+            documents = [[{"#": document} for document in ids] for ids in table["shown"]]
+            table["sources"] = list(map(found.of, documents))
+            found.check(path)
         tables.append(table)
-    answers = _with_hosts(_together(tables, judgements))
+    answers = _together(tables, judgements)
     answers = with_keys(answers.assign(sources=_spelled_alike(answers["sources"])), by)
     _check_relevance(answers, qrels, fields)
     every = [source for row in answers["sources"] for source in row]
