@@ -218,8 +218,8 @@ def test_code_decides_the_status(report: Report) -> None:
     table = ledger.table_of([content], table_of([content]))
     row = table[table["artefact"].eq("table-2") & table["paper"].eq("permutations")].iloc[0]
     # A finding without data is listed with its artefact.
-    assert (row["findings"], row["carried"], row["remarks"]) == ("2", "", "")
-    assert row["cannot_be_recomputed"] == row["not_tested"] == "2"
+    assert (row["findings"], row["carried"], row["remarks"]) == ("1", "", "")
+    assert row["cannot_be_recomputed"] == row["not_tested"] == "1"
     assert set(table["status"]) == {*statuses.values(), "not reproduced"}
     with pytest.raises(ValueError, match="reported by both"):
         ledger.table_of([content, content | {"notebook": "another"}], table_of([content]))

@@ -188,7 +188,7 @@ def test_published_answers_are_scored_as_the_text_states() -> None:
 def test_published_values_are_of_the_same_setting() -> None:
     ours = pd.DataFrame({"benchmark": ["own", "own"], "mode": ["Vanilla", "Informed"], "R": 1.0})
     table = published.tables("5.1").query("relevant == 'LLM'")
-    shown = published.next_to(ours, table, ["Recall"], {"own": "NQ"})
+    shown = published.next_to(ours, table, "Recall", benchmarks={"own": "NQ"})
     first, second = shown["published Recall"]
     assert first == "Mistral 76.6; Llama3 69.2; GPT-4 68.8"
     assert second == "Mistral 68.2; Llama3 69.6; GPT-4 64.6"

@@ -267,7 +267,7 @@ def _output(report: Path, output: Any, context: Context, *, in_opening: bool = F
             return ""  # a figure of a page has its caption within
         case "figure":
             figure = Figure.of(report, output)
-            links = _links(report, SVG=f"figures/{values}.svg", Values=f"figures/{values}.csv")
+            links = _links(report, SVG=f"figures/{values}.svg", CSV=f"figures/{values}.csv")
             moves = context.moves.get(figure.address, "")
             page = {"figure": figure, "links": links, "moves": moves, **about}
         case "claim":

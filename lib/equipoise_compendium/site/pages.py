@@ -303,8 +303,8 @@ def _rule() -> str:
     return text
 
 
-def _sources(notebook: Notebook) -> list[tuple[str, str, str]]:
-    """List the upstream items of the derived data of a notebook: name, repository and licence."""
+def _sources(notebook: Notebook) -> list[tuple[str, str]]:
+    """List the repository and the licence of each item that the derived data are made from."""
     code = "\n".join(cell.source for cell in notebook.content.cells if cell.cell_type == "code")
     items = set()
     for study in re.findall(r'(?:equipoise_studies\.|facts/|"facts", ")(\w+)', code):
@@ -319,7 +319,7 @@ def _sources(notebook: Notebook) -> list[tuple[str, str, str]]:
     for item in sorted(items & set(table.index)):
         repository = re.search(r"//[^/]+/([^/]+/[^/]+)", table.loc[item, "url"])
         place = repository[1] if repository else table.loc[item, "url"]
-        listed.append((item, place, table.loc[item, "licence"]))
+        listed.append((place, table.loc[item, "licence"]))
     return listed
 
 

@@ -138,11 +138,12 @@ def with_interval(table: pd.DataFrame, sample: int, tail: float = 0.025) -> pd.D
 
 
 def next_to(
-    ours: pd.DataFrame, table: pd.DataFrame, columns: Sequence[str], benchmarks: Mapping[str, str]
+    ours: pd.DataFrame, table: pd.DataFrame, *columns: str, benchmarks: Mapping[str, str]
 ) -> pd.DataFrame:
     """Add the published values of all models in the same setting, as text.
 
-    ``table``: published, with ``model``; its other columns that are in ours make a setting.
+    ``table``: published, with ``model`` and the columns; its other columns that are in ours make a
+    setting.
     ``benchmarks``: of the thesis, by our benchmark.
     """
     keys = [name for name in table if name in ours and name not in ("model", *columns)]

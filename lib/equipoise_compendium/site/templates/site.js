@@ -16,11 +16,17 @@
     // The choices of a form hide entries by its style sheet.
     let withWords = "";
     const count = () => {
+      // A heading without a visible entry would push the others down.
+      const sections = [...list.querySelectorAll("section.entries")];
+      for (const section of sections) section.hidden = false;
+      for (const section of sections) section.hidden = !entries.some(({ item }) => section.contains(item) && item.checkVisibility());
       const visible = entries.filter(({ item }) => item.checkVisibility()).length;
       told.textContent = `${visible} of ${entries.length}${withWords}`;
     };
+    // Fairness is found by fairer, rankers by ranking.
+    const stem = (word) => word.replace(/(?<=\p{L}{4})(ness|ings?|ers?|est|ed|es|s)$/u, "");
     const show = () => {
-      const words = wordsOf(box.value);
+      const words = wordsOf(box.value).map(stem);
       for (const entry of entries) entry.found = words.filter((word) => entry.text.includes(word)).length;
       // A sentence shows the entries that quote it. Without an entry that has every word, those with most of them are shown.
       const most = entries.reduce((found, entry) => Math.max(found, entry.found), 0);
@@ -35,9 +41,10 @@
       if (words.length && hits.length < 4) for (const { item } of hits) if ("open" in item) item.open = true;
       if (ranked) {
         document.getElementById("nothing").hidden = hits.length > 0;
-        // Entries with the words in their name come first, short names before long ones.
+        // Entries with the words in their name come first, then those with the whole phrase, short names before long ones.
         const inName = ({ name }) => words.filter((word) => name.includes(word)).length;
-        hits.sort((a, b) => inName(b) - inName(a) || (words.length ? a.name.length - b.name.length : 0));
+        const hasPhrase = ({ text }) => text.includes(sentence);
+        hits.sort((a, b) => inName(b) - inName(a) || hasPhrase(b) - hasPhrase(a) || (words.length ? a.name.length - b.name.length : 0));
         list.replaceChildren(...hits.map(({ item }) => item));
       }
       count();
