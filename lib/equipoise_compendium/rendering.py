@@ -75,7 +75,6 @@ def environment(*folders: Path, in_notebook: bool) -> jinja2.Environment:
         "claim_answers": claim_answers,
         "claim_details": claim_details,
         "claim_table": claim_table,
-        "answer_grounds": _ANSWER_GROUNDS,
     }
     return made
 
@@ -334,17 +333,6 @@ def show_words(name: str, caption: str, said: Iterable[tuple[str, str]]) -> Show
 
 # --- claims, answer, summary ----------------------------------------------------------------------
 
-# A notebook has no style sheet, so an answer brings its colours; the site sets its own.
-_ANSWER_GROUNDS = {
-    "carried": "#bfe3d0",
-    "holds": "#bfe3d0",
-    "agrees": "#bfe3d0",
-    "contradicted": "#f6cfc4",
-    "does not hold": "#f6cfc4",
-    "differs": "#f6cfc4",
-    "not carried": "#fbe8b5",
-    "inconclusive": "#fbe8b5",
-}
 CLAIM_COLUMNS = [
     "Data",
     "Basis",

@@ -513,6 +513,10 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
             parts.append(Part(figure.address, title, about, f"{more} {figure.words}"))
     for row in ledger.itertuples():
         parts.append(Part(row.place, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
+        values = [file for file in row.files.split() if file.endswith(".csv")]
+        parts += [
+            Part(f"../{file}", f"{row.paper}, {row.label}, CSV", row.title) for file in values
+        ]
     for claim in judged:
         address = f"claims.html#claim-{claim['paper']}-{claim['claim']}"
         said = [answer for _, answer, _ in claim_answers(claim)] or [claim["kind"]]
