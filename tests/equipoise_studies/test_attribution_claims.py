@@ -78,7 +78,8 @@ def test_rows_of_a_question_are_drawn_together() -> None:
     )
 
     relevant, others = rows(values).assign(relevant=True), rows([5.0] * 40).assign(relevant=False)
-    sides = pd.concat([relevant, others]).eval("probability = gap / 100")
+    sides = pd.concat([relevant, others])
+    sides["probability"] = sides["gap"] / 100
     once = claims.confidence_gap(sides, 0.0)
     again = claims.confidence_gap(pd.concat([sides] * 2), 0.0)
     assert (once.estimate, once.low, once.high) == pytest.approx(

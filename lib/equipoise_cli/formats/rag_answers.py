@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -399,7 +400,8 @@ def _different(path: Path, objects: Iterable[_Entry]) -> Iterator[_Entry]:
     n_objects = 0
     for line, content in objects:
         n_objects += 1
-        digest = hash(repr(content))  # the texts would need the memory of the file
+        # The texts themselves would need the memory of the file.
+        digest = blake2b(repr(content).encode(), digest_size=16).digest()
         if digest not in digests:
             digests.add(digest)
             yield line, content

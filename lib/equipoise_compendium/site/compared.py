@@ -47,12 +47,19 @@ def _gap(cell: Difference) -> float:
         return math.nan
 
 
+def _size(cell: Difference) -> float:
+    """Return how large a difference is; text is the smallest."""
+    gap = _gap(cell)
+    return abs(gap) if math.isfinite(gap) else 0.0
+
+
 def _line(cell: Difference, ends: Sequence[float], more: int) -> list[str]:
     """Write a cell with as many decimals as the published one has, and some more.
 
     ``ends``: the interval of our value.
     """
-    if math.isnan(gap := _gap(cell)):
+    gap = _gap(cell)
+    if math.isnan(gap):
         return [cell.row, cell.column, cell.ours, cell.printed, "", "", cell.reason]
     value = float(cell.ours)
     decimals = Printed.parse(cell.printed.rpartition(" ")[2]).decimals or 0
@@ -64,7 +71,7 @@ def _line(cell: Difference, ends: Sequence[float], more: int) -> list[str]:
         cell.column,
         number(value, decimals),
         cell.printed,
-        "+" * (gap > 0) + number(gap, decimals),
+        f"+{number(gap, decimals)}" if gap > 0 else number(gap, decimals),
         f"[{shifted}]" if shifted else "",
         cell.reason,
     ]
@@ -113,7 +120,7 @@ def compared(row: Mapping[str, str], record: Mapping[str, Any]) -> Compared:
         cells = list(_next_to_ours(pd.read_csv(path)))
     if not cells:
         return Compared(row)
-    cells.sort(key=lambda cell: -abs(_gap(cell[0])) if math.isfinite(_gap(cell[0])) else 0)
+    cells.sort(key=lambda cell: -_size(cell[0]))
     lines = [_line(cell, ends, 1 if record["compared"] else 0) for cell, ends in cells]
     columns = [*_HEADER, "Why"]
     used = [at for at in range(len(columns)) if any(line[at] for line in lines)]

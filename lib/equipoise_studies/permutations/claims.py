@@ -26,7 +26,6 @@ _RESAMPLES = 1999
 _EXCHANGES = 1999  # of the systems on each conversation
 _TIER_EXCHANGES = 499  # fewer, since tiers are counted one by one
 _DATA_SETS = 4000  # simulated
-_DATA_SETS = 4000  # simulated
 _ALPHA = 0.05
 _ROUNDING = 1e-12
 

@@ -86,14 +86,14 @@ def crbo_by_counterfactual(table: pd.DataFrame, title: str) -> Figure:
 
     ``table``: columns counterfactual, run, CRBO, low, high.
     """
-    worlds, runs = table["counterfactual"].unique(), table["run"].unique()
+    counterfactuals, runs = table["counterfactual"].unique(), table["run"].unique()
     figure, ax = plt.subplots(figsize=(8, 4.6))
     for number, run in enumerate(runs):
         rows = table[table["run"] == run]
-        heights = -np.arange(len(worlds)) - 0.15 * (number - (len(runs) - 1) / 2)
+        heights = -np.arange(len(counterfactuals)) - 0.15 * (number - (len(runs) - 1) / 2)
         reach = [rows["CRBO"] - rows["low"], rows["high"] - rows["CRBO"]]
         ax.errorbar(rows["CRBO"], heights, xerr=reach, ls="", lw=1.2, label=run, **look(number))
-    ax.set_yticks(-np.arange(len(worlds)), worlds)
+    ax.set_yticks(-np.arange(len(counterfactuals)), counterfactuals)
     ax.grid(visible=False, axis="y")
     ax.set_xlabel("CRBO (1: no ranking changes)")
     ax.legend(ncols=len(runs), loc="upper center", bbox_to_anchor=(0.4, -0.14))
