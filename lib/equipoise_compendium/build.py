@@ -378,7 +378,11 @@ def check() -> list[str]:
                     f"{record['artefact']}: {record['status']} in its report, but its table "
                     f"gives {status}"
                 )
-    for name, text in summaries():
+    made = dict(summaries())
+    for path in sorted(reports.glob("*.*")):
+        if path.name not in made:
+            faults.append(f"reports/{path.name} is made by no build: remove it")
+    for name, text in made.items():
         on_disk = reports / name
         if not on_disk.is_file() or on_disk.read_bytes().splitlines() != text.encode().splitlines():
             faults.append(f"reports/{name} is outdated: run equipoise build")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup, escape
 
 from equipoise.errors import plain
 from equipoise_compendium.formatting import decimals_of, number
@@ -39,6 +40,8 @@ MARKS = " better than"
 """End of the name of a column of marks, such as letters, for the column named before it."""
 CAPTION = {"equipoise": "caption"}
 """Metadata of the output with the caption of the figure before it."""
+LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])+)\]\(#([\w.-]+)\)")
+"""A link in a sentence, such as ``[0.75 [0.72, 0.77]](#own_table)``: its words and its anchor."""
 
 
 # --- markup ---------------------------------------------------------------------------------------
@@ -57,6 +60,16 @@ def markdown_table(header: Sequence[object], rows: Iterable[Iterable[object]]) -
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
+def linked(sentence: str, places: Mapping[tuple[str, ...], str] | None = None) -> Markup:
+    """Write a sentence as HTML; each `LINK` leads to its anchor, or to the place of the link."""
+    first, *parts = LINK.split(plain(sentence))
+    written = escape(first)
+    for link, text in zip(zip(parts[::3], parts[1::3], strict=True), parts[2::3], strict=True):
+        place = (places or {}).get(link, link[1])
+        written += Markup('<a href="#{}">{}</a>{}').format(place, link[0], text)
+    return written
+
+
 def environment(*folders: Path, in_notebook: bool) -> jinja2.Environment:
     """Return the environment of the templates, and of those in other folders."""
     import jinja2
@@ -68,7 +81,7 @@ def environment(*folders: Path, in_notebook: bool) -> jinja2.Environment:
     )
     # Control characters in text of data and models are escaped; markup was clean before.
     made.finalize = lambda value: plain(value) if type(value) is str else value
-    made.filters["css"] = css_name
+    made.filters |= {"css": css_name, "linked": linked}
     made.globals |= {
         "in_notebook": in_notebook,
         "claim_anchor": claim_anchor,
@@ -471,9 +484,13 @@ def show_claim(claim: Mapping[str, Any]) -> Shown:
 
 
 def show_answer(sentences: Sequence[str]) -> Shown:
-    """Display the answer of a notebook; with three or more sentences, as a list after the first."""
+    """Display the answer of a notebook; with three or more sentences, as a list after the first.
+
+    A number may be a `LINK` to the table or claim that has it.
+    """
     values = {"sentences": list(sentences)}
-    return Shown.text(f"Answer. {' '.join(sentences)}", "answer", values)
+    words = LINK.sub(r"\1", f"Answer. {' '.join(sentences)}")
+    return Shown.text(words, "answer", values)
 
 
 def show_summary(rows: Sequence[Sequence[object]]) -> Shown:

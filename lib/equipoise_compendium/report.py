@@ -34,6 +34,7 @@ from equipoise_compendium.provenance import (
     write_manifest,
 )
 from equipoise_compendium.rendering import (
+    LINK,
     Shown,
     ShownFigure,
     show_answer,
@@ -263,9 +264,10 @@ class Report:
     def answer(self, *sentences: str) -> None:
         """Display the answer to the notebook's question at its top.
 
-        Call it at the end with the sentences. A notebook without a key figure calls it at the top,
-        too, without arguments; the others call `top_of_page` there. The answer relies on every
-        expectation of the notebook.
+        Call it at the end with the sentences. A number in them links to the table or claim that
+        has it: ``[0.75](#own_table)``, ``[1.2 [0.9, 1.5]](#claim-anscombe-same-line)``. A notebook
+        without a key figure calls it at the top, too, without arguments; the others call
+        `top_of_page` there. The answer relies on every expectation of the notebook.
         """
         from IPython.display import DisplayHandle
 
@@ -287,7 +289,7 @@ class Report:
         records = list(self._records.values())
         manifest = {
             "notebook": self.notebook,
-            "answer": self._answer,
+            "answer": [LINK.sub(r"\1", sentence) for sentence in self._answer],
             "artefacts": records,
             "beyond": beyond,
         }

@@ -299,22 +299,56 @@ def test_the_citation_has_year_version_and_address_of_the_release(
     assert f"  url = {{{address}}}," in site._software()
 
 
-def test_names_in_code_lead_to_measures_and_to_the_forge(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_in_code_lead_to_measures_and_to_their_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     path = SITE.parent / "thesis_ch4_ranking_bias" / "thesis_ch4_ranking_bias.ipynb"
     cells = nbformat.read(path, as_version=4).cells
     code = markup.Code.of(cells, {"equipoise.texfair": "measures.html#ranking-bias-texfair"})
     texfair = '<a href="measures.html#ranking-bias-texfair">equipoise.texfair</a>([])'
-    source = "equipoise.texfair([]); claims.differences(x); pd.read_csv(y)"
-    assert texfair in code.written(source, 1)
-    assert "forge" not in code.written(source, 1)
+    written = code.written("equipoise.texfair([]); claims.differences(x); pd.read_csv(y)", 1)
+    assert texfair in written
+    assert '<a href="#function-claims.differences">claims.differences</a>(x)' in written
+    assert "pd.read_csv(y)" in written
+    section = code.functions()
+    assert re.findall('id="([^"]+)"', section.content) == ["function-claims.differences"]
+    assert '<span class="k">def</span> differences(' in section.content
+    study = "lib/equipoise_studies/ranking_bias/claims.py"
+    assert f"<p><code>{study}</code></p>" in section.content
     chosen = settings().model_copy(update={"repository": "https://forge.example/us"})
     monkeypatch.setattr(markup, "settings", lambda: chosen)
-    markup._source.cache_clear()
-    study = "lib/equipoise_studies/ranking_bias/claims.py"
-    address = f'<a href="https://forge.example/us/blob/HEAD/{study}">claims.differences</a>'
-    assert address in code.written(source, 1)
-    assert "pd.read_csv(y)" in code.written(source, 1)
-    markup._source.cache_clear()
+    assert f'<a href="https://forge.example/us/blob/HEAD/{study}">' in code.functions().content
+
+
+def test_numbers_of_an_answer_lead_to_the_cells_that_have_them() -> None:
+    table = pd.DataFrame({"run": ["a", "b"], "mean": [0.5449, 0.5551], "low": [0.51, 0.52]})
+    shown = rendering.show_table("own", "Own", table, None, 4).formats["text/html"]
+    context = markup.Context(markup.Code({}, {}, {}), {}, {}, {})
+    for words in ("0.54", "55.5%", "0.5", "nothing"):
+        context.places[words, "own"] = "own"
+    context.places["0.54", "other"] = "other"
+    page = context.point_to("own", shown)
+    assert re.findall(r'<td id="(own-number-\d)"[^>]*>([^<]*)', page) == [
+        ("own-number-0", "0.5449"),
+        ("own-number-1", "0.5551"),
+    ]
+    assert context.places["0.5", "own"] == "own"  # four cells round to it
+    words = rendering.linked("It is [0.54](#own) <b>.", context.places)
+    assert words == 'It is <a href="#own-number-0">0.54</a> &lt;b&gt;.'
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_computed_number_of_an_answer_is_a_link(name: str) -> None:
+    executed = site.reported()[name].content.cells
+    (answer,) = (
+        values["sentences"]
+        for macro, values in map(rendering.made_by, markup._outputs(executed))
+        if macro == "answer"
+    )
+    text = rendering.LINK.sub("", " ".join(answer))
+    left = set(re.findall(r"(?<![\w.−[])\d+\.\d+(?![\w,\]])|\d+%(?![,\]])", text))
+    # Levels of tests and intervals, a margin, a table; the ends of an interval stand in brackets.
+    assert left <= {"95%", "90%", "5%", "0.01", "4.1"}
 
 
 @pytest.mark.usefixtures("one_process")
@@ -473,7 +507,7 @@ TASKS = {
     "how to cite": (["click .actions a[href='cite.html']"], "pre.bibtex"),
     "other numbers in a figure": (
         ["search gfrc2 figure 4", "first", "click #gfrc2-figure-4 a[href^='explore']"],
-        "#about-R112 h2",
+        "#about-R112 figure",
     ),
     "what a status means": (["click main a[href='terms.html']"], "dt:text('cross-checked')"),
     "the best ranker of chapter 4": (
@@ -503,6 +537,14 @@ TASKS = {
             "click .first figcaption a[href^='#code-']",
         ],
         "details.code[open] pre:target",
+    ),
+    "the code of a number of chapter 5": (
+        [
+            "click .works a[href='thesis_ch5_attribution.html']",
+            "click main a[href^='#claim-thesis-5.3-human-number']",
+            "click details.code:has(+ .work td:target) > summary",
+        ],
+        "details.code[open] pre",
     ),
     "the figure of placebo labels": (["search placebo figure", "first"], "figure:target img"),
 }
@@ -803,7 +845,8 @@ def test_the_state_of_explore_is_in_its_address(browser: Browser) -> None:
     assert not page.run("document.querySelector('#about-M002').checkVisibility()")
     page.run("document.querySelector('#patience').focus()")
     page.press("ArrowLeft")
-    page.click("label:has(input[name='gains'][value='1'])")
+    page.run("document.querySelector('#gains').focus()")
+    page.press("ArrowDown")
     changed, address = _explored(page, "R112"), page.run("location.href")
     assert changed != wanted("R112", paper=paper)
     page.close()

@@ -7,7 +7,9 @@ only, through a list of its own.
 
 from __future__ import annotations
 
+import contextlib
 import html
+import inspect
 import itertools
 import re
 from collections import Counter
@@ -28,7 +30,7 @@ from pygments.token import Comment, Keyword, String
 
 from equipoise.errors import plain
 from equipoise_compendium import project
-from equipoise_compendium.rendering import macros, made_by
+from equipoise_compendium.rendering import LINK, claim_anchor, linked, macros, made_by
 from equipoise_compendium.settings import settings
 from equipoise_compendium.site.compared import Compared
 
@@ -63,6 +65,7 @@ _MATHML_ATTRIBUTES = _words(
 _HEADING = re.compile(
     r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', re.DOTALL
 )
+_NUMBER = re.compile(r"[−-]?\d[\d,]*(?:\.\d+)?%?")
 _CONVERTER = math_core.LatexToMathML()
 _CODE = '<abbr title="Code">&lt;/&gt;</abbr>'
 
@@ -240,13 +243,59 @@ class Context:
     """What the outputs of a notebook need of the site.
 
     ``moves``: by the address of a figure, the page on which a reader changes its numbers.
-    ``judged``: the claims by name. ``compared``: artefacts by their anchor.
+    ``judged``: the claims by name. ``compared``: artefacts by their anchor. ``places``: by words
+    and anchor of a link in the answer, the anchor of the cell that has its number.
     """
 
     code: Code
     moves: Mapping[str, str]
     judged: Mapping[str, Mapping[str, Any]]
     compared: Mapping[str, Compared]
+    places: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def point_to(self, anchor: str, markup: str) -> str:
+        """Name the cells of a table or claim to which links of the answer lead.
+
+        Where no cell or more than one may be meant, a link leads to the table.
+        """
+        for number, link in enumerate(self.places):
+            cell = _cell_of(markup, link[0]) if link[1] == anchor else None
+            if cell:
+                self.places[link] = f"{anchor}-number-{number}"
+                name = f'<td id="{self.places[link]}"'
+                markup = markup[: cell.start()] + name + markup[cell.start() + 3 :]
+        return markup
+
+
+def _cell_of(markup: str, words: str) -> re.Match[str] | None:
+    """Find the cell of a table whose number rounds to the first one of these words.
+
+    In the row of the right one of several are the other numbers, too, such as an interval.
+    """
+    value, *others = _NUMBER.findall(words) or [""]
+    found, narrowed = [], []
+    # The table itself comes last, after that of the differences.
+    for row in re.compile("<tr>.*?</tr>", re.DOTALL).finditer(markup, markup.rfind("<table")):
+        has_others = all(number in row[0] for number in others)
+        for cell in re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL).finditer(markup, *row.span()):
+            if value and _rounds_to(cell[1], value):
+                found.append(cell)
+                narrowed += [cell] * has_others
+    unique = found if len(found) == 1 else narrowed
+    return unique[0] if len(unique) == 1 else None
+
+
+def _rounds_to(cell: str, text: str) -> bool:
+    """Return whether a cell begins with a number that rounds to this one; 28% may be 0.28."""
+    number = _NUMBER.match(re.sub("<[^>]*>|≠ ", "", cell))
+    if not number:
+        return False
+    decimals = len(text.strip("%").partition(".")[2])
+    value, rounded = (
+        float(re.sub("[,%]", "", each).replace("−", "-")) for each in (number[0], text)
+    )
+    factor = 100 if text.endswith("%") and not number[0].endswith("%") else 1
+    return abs(value * factor - rounded) <= 0.5 * 10**-decimals + 1e-9
 
 
 def _output(report: Path, output: Any, context: Context, *, in_opening: bool = False) -> str:
@@ -272,6 +321,7 @@ def _output(report: Path, output: Any, context: Context, *, in_opening: bool = F
             page = {"figure": figure, "links": links, "moves": moves, **about}
         case "claim":
             page = {"claim": context.judged[values]}
+            slug = claim_anchor(page["claim"])
         case "table" | "words":
             links = _links(report, CSV=f"tables/{slug}.csv", Text=f"tables/{slug}.txt")
             page = {**values, "links": links, **about}
@@ -279,7 +329,8 @@ def _output(report: Path, output: Any, context: Context, *, in_opening: bool = F
             page = values
         case _:
             return _other_output(output)
-    return str(getattr(macros(in_notebook=False), macro)(**page))
+    markup = str(getattr(macros(in_notebook=False), macro)(**page))
+    return context.point_to(slug, markup) if isinstance(slug, str) else markup
 
 
 def _other_output(output: Any) -> str:
@@ -315,32 +366,34 @@ def _imported(cells: Sequence[Any]) -> dict[str, str]:
 
 
 @cache
-def _source(name: str) -> str:
-    """Return the address of the source of a function on the forge; empty without one."""
-    if not settings().repository:
-        return ""
+def _source(name: str) -> tuple[str, str]:
+    """Return the path and the source of a function in ``lib``; empty for another name.
+
+    Functions of this package show and compare; what a number is, the others say.
+    """
     module, _, function = name.rpartition(".")
-    try:
+    if module.startswith(f"{__package__.partition('.')[0]}."):
+        return "", ""
+    with contextlib.suppress(ImportError, AttributeError, OSError, TypeError, ValueError):
         owner = getattr(import_module(module), function)
-    except (ImportError, AttributeError, ValueError):
-        return ""
-    path = Path("lib", *getattr(owner, "__module__", module).split(".")).with_suffix(".py")
-    if not (project.root() / path).is_file():
-        return ""
-    return f"{settings().repository}/blob/HEAD/{path.as_posix()}"
+        path = Path(inspect.getfile(owner)).relative_to(project.root())
+        return path.as_posix(), inspect.getsource(owner)
+    return "", ""
 
 
 @dataclass(frozen=True)
 class Code:
-    """The code of a notebook, whose names lead to their explanation.
+    """The code of a notebook, whose names lead to their explanation or to their source.
 
     ``imported``: full names by the names in the notebook. ``places``: addresses by full names.
-    ``made``: by the name of a table or figure, the number of the cell that makes it.
+    ``made``: by the name of a table or figure, the number of the cell that makes it. ``called``:
+    the full names of functions of ``lib`` without an explanation, by the name in the notebook.
     """
 
     imported: Mapping[str, str]
     places: Mapping[str, str]
     made: Mapping[str, int]
+    called: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cells: Sequence[Any], places: Mapping[str, str]) -> Code:
@@ -356,10 +409,28 @@ class Code:
         """Return the address of a name with its module, such as ``library.measure``, or ""."""
         module, _, function = name.partition(".")
         full = f"{self.imported[module]}.{function}" if module in self.imported else ""
-        return self.places.get(full) or _source(full)
+        if full in self.places or not _source(full)[1]:
+            return self.places.get(full, "")
+        self.called[name] = full
+        return f"#function-{name}"
 
-    def written(self, source: str, index: int) -> str:
-        """Write a cell as HTML; only comments, keywords and strings are marked, for small pages."""
+    def functions(self) -> Section:
+        """Write the sources of the functions that the cells written so far call."""
+        section = Section("functions", "Functions that the code calls", "")
+        for name, full in sorted(self.called.items()):
+            path, source = _source(full)
+            place = f"<code>{path}</code>"
+            if settings().repository:
+                place = f'<a href="{settings().repository}/blob/HEAD/{path}">{place}</a>'
+            section.content += f'<h3 id="function-{name}">{name}</h3><p>{place}</p>'
+            section.content += self.written(source)
+        return section
+
+    def written(self, source: str, index: int | None = None) -> str:
+        """Write a cell as HTML; only comments, keywords and strings are marked, for small pages.
+
+        A function, which has no ``index``, has no links: its names are those of another module.
+        """
 
         def mark(token: tuple[Any, str]) -> str:
             kinds = {Comment: "c", Keyword: "k", String: "s"}
@@ -372,9 +443,13 @@ class Code:
         parts = []
         for name, tokens in itertools.groupby(PythonLexer().get_tokens(source), key=mark):
             text = html.escape(plain("".join(value for _, value in tokens)), quote=False)
-            linked = re.sub(r"\b[A-Za-z_]\w*\.[A-Za-z_]\w*", link, text)
-            parts.append(f'<span class="{name}">{text}</span>' if name else linked)
-        return f'<pre id="code-{index}">{"".join(parts)}</pre>'
+            if name:
+                text = f'<span class="{name}">{text}</span>'
+            elif index is not None:
+                text = re.sub(r"\b[A-Za-z_]\w*\.[A-Za-z_]\w*", link, text)
+            parts.append(text)
+        anchor = "" if index is None else f' id="code-{index}"'
+        return f"<pre{anchor}>{''.join(parts)}</pre>"
 
 
 def _folded(code: list[str]) -> str:
@@ -409,7 +484,7 @@ class Section:
 
 @dataclass
 class Opening:
-    """The opening of a notebook as clean markup, and its answer as sentences."""
+    """The opening of a notebook as clean markup; its answer by sentences."""
 
     question: str = ""
     answer: Sequence[str] = ()
@@ -425,6 +500,9 @@ class Opening:
             macro, values = made_by(output)
             if macro == "answer":
                 self.answer = values["sentences"]
+                context.places.update(
+                    {link: link[1] for link in LINK.findall(" ".join(self.answer))}
+                )
             elif macro == "figure":
                 self.figure += _output(report, output, context, in_opening=True)
             else:
@@ -477,6 +555,9 @@ def article(report: Path, cells: Sequence[Any], context: Context) -> Article:
             sections.append(Section(html.unescape(anchor), title, content))
         sections[-1].made.update(made_by(output)[0] for output in outputs)
     sections[-1].content += _folded(code)
+    if context.code.called:
+        sections.append(context.code.functions())
+    opening.answer = [linked(sentence, context.places) for sentence in opening.answer]
     return Article(opening, sections[0].content, sections[1:])
 
 

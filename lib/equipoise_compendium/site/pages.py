@@ -21,7 +21,13 @@ from equipoise_compendium import build, project, protocol, registry, terms
 from equipoise_compendium.ledger import answers, tally
 from equipoise_compendium.notebooks import Notebook
 from equipoise_compendium.printed import read_text_table
-from equipoise_compendium.rendering import TEMPLATES, claim_answers, environment, markdown_table
+from equipoise_compendium.rendering import (
+    TEMPLATES,
+    claim_anchor,
+    claim_answers,
+    environment,
+    markdown_table,
+)
 from equipoise_compendium.settings import bibliography, settings
 from equipoise_compendium.site import picture
 from equipoise_compendium.site.added import Page, Part, modules, script
@@ -244,13 +250,20 @@ def _findings() -> str:
     return text.replace("](site/", "](") if "\n## " in text else ""
 
 
-def _main_findings(findings: str) -> dict[str, list[Markup]]:
-    """Return the first two findings of each section, by its heading, as HTML."""
+def _main_findings(
+    findings: str, judged: Sequence[Mapping[str, Any]]
+) -> dict[str, list[tuple[Markup, Any]]]:
+    """Return the first two findings of each section, by its heading, as HTML with their claims."""
+    by_anchor = {claim_anchor(claim): claim for claim in judged}
     listed = {}
     for section in findings.split("\n## ")[1:]:
         heading, _, text = section.partition("\n")
         if entries := re.findall("^- (.+)$", text, re.MULTILINE)[:2]:
-            listed[heading] = [prose(entry) for entry in entries]
+            claims = [re.search(r"#(claim-[\w.-]+)", entry) for entry in entries]
+            listed[heading] = [
+                (prose(entry), by_anchor.get(claim[1]) if claim else None)
+                for entry, claim in zip(entries, claims, strict=True)
+            ]
     return listed
 
 
@@ -457,7 +470,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         "index",
         settings().name,
         lead=settings().lead.format(artefacts=len(ledger)),
-        findings=_main_findings(findings),
+        findings=_main_findings(findings, judged),
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
     )
     of_chapters = {name for chapter in chapters for name in chapter.notebooks}

@@ -139,18 +139,29 @@ def strips(ledger: pd.DataFrame, manifests: Sequence[Mapping[str, Any]]) -> list
 
 
 def intervals(claim: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Place the evidence on a finding, and the bounds of its criterion, on one axis in percent."""
+    """Place the evidence on a claim, and the bounds of its criterion, on one axis in percent.
+
+    An estimate without interval that is far from all intervals, such as a count of marks next to
+    differences, has no place.
+    """
     rows = [row for row in claim["evidence"] if row["estimate"] is not None]
     if not rows:
         return {"lines": [], "bounds": []}
-    criterion = Criterion.parse(claim["criterion"])
-    bounds = [edge for edge in (criterion.low, criterion.high) if math.isfinite(edge)]
-    ends = [row[name] for row in rows for name in ("estimate", "low", "high")]
-    known = [*bounds, *(end for end in ends if end is not None)]
-    width = max(known) - min(known) or 1.0
+    bounds = []
+    if claim["criterion"]:
+        criterion = Criterion.parse(claim["criterion"])
+        bounds = [edge for edge in (criterion.low, criterion.high) if math.isfinite(edge)]
+    estimates = [row["estimate"] for row in rows]
+    known = [row[end] for row in rows if row["low"] is not None for end in ("low", "high")]
+    known = [*bounds, *(known or estimates)]
+    reach = max(known) - min(known) or 1.0
+    known += [each for each in estimates if min(known) - reach <= each <= max(known) + reach]
+    first, last = min(known), max(known)
 
     def place(value: float | None) -> float | None:
-        return None if value is None else round(3 + 94 * (value - min(known)) / width, 1)
+        if value is None or not first <= value <= last:
+            return None
+        return round(3 + 94 * (value - first) / (last - first or 1.0), 1)
 
     lines = []
     for row in rows:

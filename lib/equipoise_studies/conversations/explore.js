@@ -17,11 +17,10 @@
       const row = grid.values[r * count + place];
       grid.scores.forEach((score, s) => {
         at(`${topic}-${r}-${s}`).textContent = row[s].toFixed(data.decimals);
-        at(`${topic}-mark-${r}-${s}`).setAttribute("transform", `translate(${data.width * Math.cbrt(row[s])} 0)`);
+        at(`${topic}-mark-${r}-${s}`).setAttribute("x", `${100 * Math.cbrt(row[s])}%`);
       });
     });
-    const limit = Math.min(words / grid.longest, 1) * data.width;
-    at(`${topic}-limit`).setAttribute("transform", `translate(${limit} 0)`);
+    for (const end of ["x1", "x2"]) at(`${topic}-limit`).setAttribute(end, `${100 * Math.min(words / grid.longest, 1)}%`);
     at(`${topic}-words`).textContent = `L = ${words}` + (words > grid.longest ? " (beyond the end)" : "");
     for (const nugget of document.querySelectorAll(`#about-${topic} .nugget`))
       nugget.classList.toggle("beyond", Number(nugget.dataset.end) > words);
@@ -33,8 +32,8 @@
   let before = null;
   function told(grid, topic, rows) {
     const labels = Object.fromEntries(settings.map((name) => {
-      const field = form.elements[name], label = field.value && field.length ? [...field].find((each) => each.checked).parentElement.textContent.trim() : at("words").textContent;
-      return [name, label];
+      const chosen = form.elements[name].selectedOptions;
+      return [name, chosen ? chosen[0].textContent : at("words").textContent];
     }));
     const changed = before && before.topic === topic ? settings.filter((name) => labels[name] !== before.labels[name]) : [];
     const parts = ["GFRC", "GFRC2"].map((score) => {

@@ -19,7 +19,7 @@ from equipoise_compendium.site.added import Page, Part, script
 from equipoise_studies.conversations.explore import SETTINGS
 
 REPORT = "explore_conversations"
-TOPICS = ("M002", "R112")
+TOPICS = {"M002": "films about time travel", "R112": "researchers of a conference"}
 DECIMALS = 6
 FIGURES = {
     "gfrc_time_travel_movies.html#gfrc-figure-5": "M002",
@@ -31,8 +31,6 @@ FIGURES = {
 """Topics of the figures from which a link leads here."""
 CASES = ("gfrc_time_travel_movies", "gfrc2_iclr_researchers")
 SCRIPT = Path(__file__).with_name("explore.js")
-WIDTH = 600
-"""Units that a score of 1, and the longest conversation, take in the figures."""
 
 
 def _runs(topic: str, names: list[str]) -> tuple[list[dict[str, Any]], int]:
@@ -68,6 +66,7 @@ def _grid(topic: str, table: pd.DataFrame) -> dict[str, Any]:
     for name, options in choices.items():
         chosen[name] = options.index(table.loc[paper_row, name])
     return {
+        "subject": TOPICS[topic],
         "runs": runs,
         "longest": longest,
         "scores": scores,
@@ -104,7 +103,7 @@ def values() -> dict[str, Any]:
         return {}
     text, digest = script(SCRIPT)
     lookups = {topic: grid["lookup"] for topic, grid in grid_by_topic.items()}
-    content = {"width": WIDTH, "decimals": DECIMALS, "topics": lookups}
+    content = {"decimals": DECIMALS, "topics": lookups}
     data = json.dumps(content, separators=(",", ":"))
     return {
         "grids": grid_by_topic,
@@ -112,7 +111,6 @@ def values() -> dict[str, Any]:
         "digest": digest,
         # It is within a script element, which the text "</script>" would end.
         "data": data.replace("<", "\\u003c"),
-        "width": WIDTH,
         "case_notebooks": CASES,
         "report": REPORT,
     }
