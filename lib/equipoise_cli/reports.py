@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
-from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -35,19 +33,18 @@ def build(notebooks: tuple[str, ...], parameters: tuple[str, ...], jobs: int | N
 
     names = [notebook_name(notebook) for notebook in notebooks]
     n_failed = 0
-    changed = set()
+    is_changed = False
     for outcome in builder.build(names, named(parameters, "a parameter"), jobs):
         place = outcome.folder.relative_to(project.root())
         is_variant = len(place.parts) > 2
-        if outcome.state != "kept" and not is_variant:
-            changed.add(outcome.notebook)
+        is_changed |= outcome.state == "built" and not is_variant
         line = f"{outcome.state:>6}  {outcome.notebook}"
         click.echo(f"{line}  {place}" if is_variant else line)
         if outcome.error:
             n_failed += 1
             click.echo(f"{outcome.notebook}: {outcome.error}", err=True)
-    if changed:
-        pages.refresh(changed if names else None)
+    if is_changed:
+        pages.refresh()
         click.echo(" built  the site: reports/site/index.html")
     if n_failed:
         fail([f"notebooks that failed: {n_failed}. Their reports are unchanged"])
@@ -95,46 +92,15 @@ def check() -> None:
 
 
 @click.command()
-@click.option("--serve", is_flag=True, help="Serve the site on 127.0.0.1 until interrupted.")
-def site(serve: bool) -> None:
+def site() -> None:
     """Make the site of the reports, reports/site/index.html.
 
     Open it in a browser; it needs no server.
     """
     from equipoise_compendium.site import pages
 
-    if serve:
-        _serve()
-    else:
-        pages.refresh()
-        click.echo("reports/site/index.html")
-
-
-def _serve() -> None:
-    """Serve the reports to this machine, at a free port, until interrupted."""
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-
-    from equipoise_compendium import project
-
-    reports = project.root() / "reports"
-    if not (reports / "site" / "index.html").is_file():
-        raise click.UsageError("reports/site is missing: run equipoise build")
-
-    class Handler(SimpleHTTPRequestHandler):
-        def translate_path(self, path: str) -> str:
-            """Return the file of an address; a missing one, if a link leads out of the reports."""
-            file = super().translate_path(path)
-            try:
-                for page in (file, f"{file}/index.html"):
-                    project.inside(reports, page)
-            except ValueError:  # or the address has a byte that no name can have
-                return str(reports / "not found")
-            return file
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(reports))) as server:
-        click.echo(f"http://127.0.0.1:{server.server_port}/site/index.html  (stop with Ctrl-C)")
-        with suppress(KeyboardInterrupt):
-            server.serve_forever()
+    pages.refresh()
+    click.echo("reports/site/index.html")
 
 
 @click.command()

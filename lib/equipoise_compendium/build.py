@@ -47,8 +47,7 @@ REPLACED = ".replaced"
 class Outcome:
     """The result of a build for one notebook.
 
-    ``state``: built; or the old report kept, with the error; or judged, if only answers to its
-    claims changed, since all claims of a paper are judged together.
+    ``state``: built; or kept, the old report, with the error.
     """
 
     notebook: str
@@ -248,9 +247,7 @@ def build(
         work.rmdir()
     if not (parameters and all(parameters.values())):
         try:
-            changed = write_summaries()
-            for name in sorted(changed - set(chosen)):
-                yield Outcome(name, "judged", reports / name)
+            write_summaries()
         except findings.MissingReportError:
             if not n_failed:
                 raise  # else it is the report of a notebook that failed, and that is named
@@ -287,20 +284,12 @@ def summaries() -> Iterator[tuple[str, str]]:
         yield "findings.md", findings.render(template.read_text(encoding="utf-8"), made)
 
 
-def write_summaries() -> set[str]:
-    """Write `summaries`; return the notebooks whose rows of ``claims.csv`` changed."""
-    import pandas as pd
-
-    from equipoise_compendium.printed import read_text_table
+def write_summaries() -> None:
+    """Write `summaries`."""
     from equipoise_compendium.writing import write_files
 
-    reports = project.root() / "reports"
-    path = reports / "claims.csv"
-    old = read_text_table(path) if path.is_file() else None
-    texts = {reports / name: text for name, text in summaries()}
+    texts = {project.root() / "reports" / name: text for name, text in summaries()}
     write_files(texts, within=project.root())
-    new = read_text_table(path)
-    return set(pd.concat([old, new]).drop_duplicates(keep=False)["notebook"])
 
 
 # --- checking -------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
 import io
 import re
@@ -29,6 +28,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PNG_RESOLUTION = 144
 """Dots per inch of a PNG."""
 _CLIP = re.compile(rb'<clipPath id="(p[0-9a-f]+)">')
+_PLACES = re.compile(rb' (?:[xy]\d?|c[xy]|d|width|height|points|transform)="[^"]*"')
+_DECIMALS = re.compile(rb"(\.\d\d)\d+")
 
 
 def use_style() -> None:
@@ -75,26 +76,19 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
     content = file.getvalue()
     if kind == "svg":
         label = f'<svg role="img" aria-label="{html.escape(title)}" '
-        return _with_stable_clips(content.replace(b"<svg ", label.encode(), 1))
+        return _steady(content.replace(b"<svg ", label.encode(), 1))
     # A command replaces a file with its own mark; a notebook contains its figures.
     return _with_palette(content, "" if name else "Equipoise") if kind == "png" else content
 
 
-def _with_stable_clips(svg: bytes) -> bytes:
-    """Name clip paths by their order and the content.
+def _steady(svg: bytes) -> bytes:
+    """Write places with two decimals, and name clip paths by their order.
 
-    Matplotlib names them by unrounded numbers, whose last bit may differ from run to run.
+    The last bit of a number, from which Matplotlib makes names, may differ from run to run.
     """
-    names: list[bytes] = _CLIP.findall(svg)
-    if not names:
-        return svg
-    either_name = re.compile(b"|".join(names))
-    nameless = either_name.sub(b"", svg)
-    stable: dict[bytes, bytes] = {}
-    for number, name in enumerate(names):
-        digest = hashlib.sha256(b"%d %s" % (number, nameless)).hexdigest()
-        stable[name] = f"p{digest[:10]}".encode()
-    return either_name.sub(lambda match: stable[match.group()], svg)
+    for number, name in enumerate(_CLIP.findall(svg)):
+        svg = svg.replace(name, b"clip%d" % number)
+    return _PLACES.sub(lambda places: _DECIMALS.sub(rb"\1", places[0]), svg)
 
 
 def _with_palette(png: bytes, software: str) -> bytes:

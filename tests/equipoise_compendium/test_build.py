@@ -268,7 +268,7 @@ report.claim("gfrc2/earlier-raises", {"R112 annotations": lead, "M002 annotation
     assert "reports/claims.csv is outdated: run equipoise build" in build.check()
     build.write_summaries()
     assert set(pd.read_csv(reports / "claims.csv")["in_paper"]) == {"contradicted"}
-    pages.refresh({"example"})
+    pages.refresh()
     for name in ("claims.html", "example.html"):
         assert box.format("contradicted") in (reports / "site" / name).read_text()
     assert (reports / "example" / "example.ipynb").read_bytes() == executed

@@ -7,16 +7,14 @@ only, through a list of its own.
 
 from __future__ import annotations
 
-import contextlib
+import ast
 import html
-import inspect
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,6 +28,7 @@ from pygments.token import Comment, Keyword, String
 
 from equipoise.errors import plain
 from equipoise_compendium import project
+from equipoise_compendium.printed import Printed
 from equipoise_compendium.rendering import LINK, claim_anchor, linked, macros, made_by
 from equipoise_compendium.settings import settings
 from equipoise_compendium.site.compared import Compared
@@ -65,6 +64,7 @@ _MATHML_ATTRIBUTES = _words(
 _HEADING = re.compile(
     r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', re.DOTALL
 )
+_CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
 _NUMBER = re.compile(r"[−-]?\d[\d,]*(?:\.\d+)?%?")
 _CONVERTER = math_core.LatexToMathML()
 _CODE = '<abbr title="Code">&lt;/&gt;</abbr>'
@@ -268,34 +268,25 @@ class Context:
 
 
 def _cell_of(markup: str, words: str) -> re.Match[str] | None:
-    """Find the cell of a table whose number rounds to the first one of these words.
-
-    In the row of the right one of several are the other numbers, too, such as an interval.
-    """
-    value, *others = _NUMBER.findall(words) or [""]
-    found, narrowed = [], []
+    """Find the only cell of a table whose number rounds to the first one of these words."""
+    number = _NUMBER.search(words)
     # The table itself comes last, after that of the differences.
-    for row in re.compile("<tr>.*?</tr>", re.DOTALL).finditer(markup, markup.rfind("<table")):
-        has_others = all(number in row[0] for number in others)
-        for cell in re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL).finditer(markup, *row.span()):
-            if value and _rounds_to(cell[1], value):
-                found.append(cell)
-                narrowed += [cell] * has_others
-    unique = found if len(found) == 1 else narrowed
-    return unique[0] if len(unique) == 1 else None
+    cells = _CELL.finditer(markup, markup.rfind("<table"))
+    found = [cell for cell in cells if number and _rounds_to(cell[1], number[0])]
+    return found[0] if len(found) == 1 else None
 
 
 def _rounds_to(cell: str, text: str) -> bool:
     """Return whether a cell begins with a number that rounds to this one; 28% may be 0.28."""
-    number = _NUMBER.match(re.sub("<[^>]*>|≠ ", "", cell))
-    if not number:
+    found = _NUMBER.match(re.sub("<[^>]*>|≠ ", "", cell))
+    if not found:
         return False
-    decimals = len(text.strip("%").partition(".")[2])
-    value, rounded = (
-        float(re.sub("[,%]", "", each).replace("−", "-")) for each in (number[0], text)
-    )
-    factor = 100 if text.endswith("%") and not number[0].endswith("%") else 1
-    return abs(value * factor - rounded) <= 0.5 * 10**-decimals + 1e-9
+    value = Printed.parse(found[0].strip("%")).number or 0.0
+    if not text.endswith("%"):
+        return Printed.parse(text).agrees(value, "")
+    # A whole number is exact, but a whole percentage is rounded.
+    percent, tolerance = Printed.parse(text.strip("%")), 0.0 if "." in text else 0.5
+    return any(percent.agrees(each, "", tolerance) for each in (value, 100 * value))
 
 
 def _output(report: Path, output: Any, context: Context, *, in_opening: bool = False) -> str:
@@ -366,19 +357,24 @@ def _imported(cells: Sequence[Any]) -> dict[str, str]:
 
 
 @cache
-def _source(name: str) -> tuple[str, str]:
-    """Return the path and the source of a function in ``lib``; empty for another name.
+def _sources(module: str) -> dict[str, str]:
+    """Return the sources of the functions of a module in ``lib``, by name.
 
     Functions of this package show and compare; what a number is, the others say.
     """
-    module, _, function = name.rpartition(".")
-    if module.startswith(f"{__package__.partition('.')[0]}."):
-        return "", ""
-    with contextlib.suppress(ImportError, AttributeError, OSError, TypeError, ValueError):
-        owner = getattr(import_module(module), function)
-        path = Path(inspect.getfile(owner)).relative_to(project.root())
-        return path.as_posix(), inspect.getsource(owner)
-    return "", ""
+    path = project.root() / _path(module)
+    if module.startswith("equipoise_compendium") or not path.is_file():
+        return {}
+    text = path.read_text(encoding="utf-8")
+    lines, functions = text.splitlines(), {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            functions[node.name] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+    return functions
+
+
+def _path(module: str) -> str:
+    return f"lib/{module.replace('.', '/')}.py"
 
 
 @dataclass(frozen=True)
@@ -387,7 +383,7 @@ class Code:
 
     ``imported``: full names by the names in the notebook. ``places``: addresses by full names.
     ``made``: by the name of a table or figure, the number of the cell that makes it. ``called``:
-    the full names of functions of ``lib`` without an explanation, by the name in the notebook.
+    the modules of functions of ``lib`` without an explanation, by the name in the notebook.
     """
 
     imported: Mapping[str, str]
@@ -407,23 +403,23 @@ class Code:
 
     def address(self, name: str) -> str:
         """Return the address of a name with its module, such as ``library.measure``, or ""."""
-        module, _, function = name.partition(".")
-        full = f"{self.imported[module]}.{function}" if module in self.imported else ""
-        if full in self.places or not _source(full)[1]:
-            return self.places.get(full, "")
-        self.called[name] = full
+        alias, _, function = name.partition(".")
+        module = self.imported.get(alias, "")
+        place = self.places.get(f"{module}.{function}", "")
+        if place or function not in _sources(module):
+            return place
+        self.called[name] = module
         return f"#function-{name}"
 
     def functions(self) -> Section:
         """Write the sources of the functions that the cells written so far call."""
         section = Section("functions", "Functions that the code calls", "")
-        for name, full in sorted(self.called.items()):
-            path, source = _source(full)
-            place = f"<code>{path}</code>"
+        for name, module in sorted(self.called.items()):
+            place = f"<code>{_path(module)}</code>"
             if settings().repository:
-                place = f'<a href="{settings().repository}/blob/HEAD/{path}">{place}</a>'
+                place = f'<a href="{settings().repository}/blob/HEAD/{_path(module)}">{place}</a>'
             section.content += f'<h3 id="function-{name}">{name}</h3><p>{place}</p>'
-            section.content += self.written(source)
+            section.content += self.written(_sources(module)[name.partition(".")[2]])
         return section
 
     def written(self, source: str, index: int | None = None) -> str:

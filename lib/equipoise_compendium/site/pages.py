@@ -7,7 +7,7 @@ tables are linked, next to ``reports/site``, not copied.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -189,16 +189,14 @@ class _Chapter:
 
 
 class _Site:
-    """Pages made so far, by file name; those of ``kept``, texts by page, stay as they are."""
+    """Pages made so far, by file name."""
 
     def __init__(
         self,
         notebooks: Mapping[str, Notebook],
         added: Sequence[Page],
         chapters: Sequence[_Chapter],
-        kept: Mapping[str, str],
     ) -> None:
-        self.kept = kept
         self.files = {"assets/style.css": (TEMPLATES / "style.css").read_bytes()}
         self.parts: list[Part] = []
         self._environment = _environment()
@@ -222,13 +220,11 @@ class _Site:
         }
 
     def add(self, template: str, name: str, title: str, **values: Any) -> None:
-        """Make one page from a template, unless it is kept."""
-        text = self.kept.get(name, "")
-        if not text:
-            page = self._environment.get_template(f"{template}.html")
-            lines = page.render(here=name, title=title, **values).splitlines()
-            text = "".join(f"{line.rstrip()}\n" for line in lines)
-            self.files[f"{name}.html"] = text.encode()
+        """Make one page from a template."""
+        page = self._environment.get_template(f"{template}.html")
+        lines = page.render(here=name, title=title, **values).splitlines()
+        text = "".join(f"{line.rstrip()}\n" for line in lines)
+        self.files[f"{name}.html"] = text.encode()
         self.parts.append(Part(f"{name}.html", title, ""))
         for anchor, part in headings(text):
             self.parts.append(Part(f"{name}.html#{anchor}", part, title))
@@ -404,53 +400,38 @@ def _add_notebooks(
     moves = {figure: place for page in added for figure, place in page.moves.items()}
     explained = {name: place for page in added for name, place in page.explained.items()}
     for name, notebook in notebooks.items():
-        cells, values = notebook.content.cells, dict[str, Any]()
+        cells = notebook.content.cells
         shown = tables(cells)
-        if name not in site.kept:
-            artefacts = ledger[ledger["notebook"] == name]
-            chapters = {*artefacts["paper"], *artefacts["work"]}
-            main = by_name.get(settings().main.get(name, ""), {"paper": ""})
-            of_notebook = [claim for claim in judged if claim["notebook"] == name]
-            of_notebook.sort(key=lambda claim: claim is not main)
-            beside = {}
-            for row in artefacts.to_dict("records"):
-                record = records[f"{row['paper']}/{row['artefact']}"]
-                beside[row["anchor"]] = compared(row, record)
-            entry = works.get(main["paper"], "")
-            context = Context(Code.of(cells, explained), moves, by_name, beside)
-            values = {
-                "notebook": notebook,
-                "article": article(project.root() / "reports" / name, cells, context),
-                "main": main,
-                "says": entry.partition("{")[0][4:] if entry.startswith("@phd") else "paper",
-                "systems": shown.get(settings().systems.get(name, "")),
-                "artefacts": artefacts.to_dict("records"),
-                "references": [entry for key, entry in works.items() if key in chapters],
-                "claims": of_notebook,
-                "sources": _sources(notebook),
-            }
+        artefacts = ledger[ledger["notebook"] == name]
+        chapters = {*artefacts["paper"], *artefacts["work"]}
+        main = by_name.get(settings().main.get(name, ""), {"paper": ""})
+        of_notebook = [claim for claim in judged if claim["notebook"] == name]
+        of_notebook.sort(key=lambda claim: claim is not main)
+        beside = {}
+        for row in artefacts.to_dict("records"):
+            record = records[f"{row['paper']}/{row['artefact']}"]
+            beside[row["anchor"]] = compared(row, record)
+        entry = works.get(main["paper"], "")
+        context = Context(Code.of(cells, explained), moves, by_name, beside)
+        values = {
+            "notebook": notebook,
+            "article": article(project.root() / "reports" / name, cells, context),
+            "main": main,
+            "says": entry.partition("{")[0][4:] if entry.startswith("@phd") else "paper",
+            "systems": shown.get(settings().systems.get(name, "")),
+            "artefacts": artefacts.to_dict("records"),
+            "references": [entry for key, entry in works.items() if key in chapters],
+            "claims": of_notebook,
+            "sources": _sources(notebook),
+        }
         site.add("notebook", name, notebook.title, **values)
         for anchor, table in shown.items():
             part = Part(f"{name}.html#{anchor}", f"{table['caption']}.", notebook.title)
             site.parts.append(part)
 
 
-def _kept(names: Collection[str]) -> dict[str, str]:
-    """Read the pages of these notebooks, and those that show no report, where they exist."""
-    kept = {}
-    for name in ("cite", "data", "protocol", "terms", *guides(), *names):
-        path = project.root() / "reports" / "site" / f"{name}.html"
-        if path.is_file():
-            kept[name] = path.read_text(encoding="utf-8")
-    return kept
-
-
-def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
-    """Make every file of the site, by its path below ``reports/site``.
-
-    ``changed`` are the notebooks with another report. Pages of other notebooks, and pages that show
-    no report, are then left out if they exist.
-    """
+def pages() -> dict[str, bytes]:
+    """Make every file of the site, by its path below ``reports/site``."""
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
     reports = project.root() / "reports"
     judged, manifests = read_claims(), build.manifests()
@@ -460,8 +441,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     gallery = {name: figures(reports / name, notebooks[name].content.cells) for name in notebooks}
     answers = {each["notebook"]: each["answer"][:1] for each in manifests}
     chapters = _chapters(ledger, works, judged)
-    kept = {} if changed is None else _kept(set(notebooks) - set(changed))
-    site = _Site(notebooks, added, chapters, kept)
+    site = _Site(notebooks, added, chapters)
     papers = _by_chapter(ledger)
     titles = {paper: _field(works.get(paper, ""), "title") for paper, _ in papers}
     findings = _findings()
@@ -541,19 +521,10 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
 # --- on disk --------------------------------------------------------------------------------------
 
 
-def refresh(changed: Collection[str] | None = None) -> None:
-    """Make the site again, or the pages that show the reports of the notebooks ``changed``.
-
-    Files that are no longer part of it stay, and `check` names them.
-    """
+def refresh() -> None:
+    """Make the site again; files that are no longer part of it stay, and `check` names them."""
     folder = project.root() / "reports" / "site"
-    files, find = pages(changed), folder / "find.html"
-    if changed is not None and find.is_file():
-        # Another menu, such as one with a new paper, changes every page.
-        menus = [text.partition(b"</header>")[0] for text in (find.read_bytes(), files[find.name])]
-        if menus[0] != menus[1]:
-            files = pages()
-    contents = {folder / name: content for name, content in files.items()}
+    contents = {folder / name: content for name, content in pages().items()}
     write_files(contents, within=project.root())
 
 
