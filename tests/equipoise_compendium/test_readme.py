@@ -30,6 +30,7 @@ from equipoise_compendium import project
 from equipoise_compendium.ledger import tally
 from equipoise_compendium.printed import printed_table
 from equipoise_compendium.settings import settings
+from equipoise_compendium.terms import ELSEWHERE, IN_PAPER
 from prose import shipped
 from small_repository import Once
 
@@ -126,11 +127,24 @@ def test_every_page_of_the_guide_is_in_the_readme_and_every_file_is_there() -> N
     assert {path for folder in folders for path in folder.iterdir()} == set(GUIDES)
 
 
+FINDING = re.compile(
+    r"^- (\*\*.+\*\*) .+ ([−\d.]+)(?: points)? \(95% CI \[(\S+), (\S+)\]\).+#claim-(\S+)\)",
+    re.MULTILINE,
+)
+"""A finding of README: its sentence, estimate and interval, and the claim with the evidence."""
+
+
 def test_three_findings_are_those_of_the_reports() -> None:
     findings = (ROOT / "reports" / "findings.md").read_text(encoding="utf-8")
-    told = re.findall(r"^- (\*\*.+)$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    claims = pd.read_csv(ROOT / "reports" / "claims.csv")
+    told = FINDING.findall(README.read_text(encoding="utf-8"))
     assert len(told) == 3
-    assert [line for line in told if f"- {line}" not in findings] == []
+    for sentence, *numbers, claim in told:
+        assert f"- {sentence}" in findings
+        decimals = len(numbers[0].partition(".")[2])
+        rows = claims.loc[claims["paper"] + "-" + claims["claim"] == claim]
+        shown = rows[["estimate", "low", "high"]].map(f"{{:.{decimals}f}}".format)
+        assert [number.replace("−", "-") for number in numbers] in shown.to_numpy().tolist()
 
 
 STATUSES = ("redrawn", "replicated on other data", "not reproduced")
@@ -138,7 +152,7 @@ STATUSES = ("redrawn", "replicated on other data", "not reproduced")
 
 
 def test_the_counts_are_those_of_the_ledger() -> None:
-    """The sentences on tables and figures, and the table of answers, which builds write."""
+    """The sentences on tables and figures and on the answers to findings, which builds write."""
     ledger = pd.read_csv(ROOT / "reports" / "ledger.csv", keep_default_na=False)
     if not set(ledger["notebook"]) <= {"", *shipped()}:
         pytest.skip("a paper of this fork is among the counts of the ledger")
@@ -154,9 +168,16 @@ def test_the_counts_are_those_of_the_ledger() -> None:
     assert f"these, {', '.join(others[:-1])} and {others[-1]}." in text
     assert set(statuses.index) == set(STATUSES)
     answers = pd.read_csv(ROOT / "reports" / "answers.csv", dtype=str)
-    rows = [f"| {' | '.join(row)} |" for row in tally(answers)]
-    assert len(rows) > 8
-    assert [row for row in rows if row not in text] == []
+    numbers = {row[:2]: int(row[2]) for row in tally(answers)}
+    paper = [numbers["in the paper", answer] for answer in IN_PAPER]
+    elsewhere = [numbers["elsewhere", answer] for answer in ELSEWHERE]
+    assert paper[2] == 0  # contradicted
+    assert (
+        f"The papers' numbers carry (show) {paper[0]} of {sum(paper)} findings and do not carry "
+        f"{paper[1]}; {paper[3]} cannot be recomputed. Elsewhere, {elsewhere[0]} of "
+        f"{sum(elsewhere[:3])} tested findings hold, {elsewhere[1]} do not hold, and "
+        f"{elsewhere[2]} are inconclusive."
+    ) in text
 
 
 # --- what runs ------------------------------------------------------------------------------------
@@ -265,9 +286,14 @@ class Clone:
             "TQDM_DISABLE": "1",
         }
         environment.pop("EQUIPOISE_MIRROR", None)
-        both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # as on a screen
         ended = subprocess.run(
-            words, cwd=self.folder, env=environment, **both, text=True, check=False
+            words,
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
         self.said += ended.stdout
         assert ended.returncode == 0, f"{words[-1]}\n{self.said[-3000:]}"
@@ -315,6 +341,15 @@ def check_output(clone: Clone, path: Path) -> None:
         assert re.search(lines.replace("…", ".*"), said), block
 
 
+def check_figure(clone: Clone, name: str) -> None:
+    """The figure that a page shows is what its command draws."""
+    drawn, shown = (
+        [float(number) for number in re.findall(r"-?\d+\.\d+", path.read_text())]
+        for path in (clone.folder / name, ROOT / "data" / "examples" / name)
+    )
+    assert drawn == pytest.approx(shown, abs=0.01)
+
+
 def check_readme(clone: Clone) -> None:
     check_comparison(clone)
     assert len(blocks(README, "text")) == 3
@@ -322,11 +357,7 @@ def check_readme(clone: Clone) -> None:
     mean = by_age.set_index("run")["value"].astype(float)
     sentence = f"`dense` is less fair: {mean['dense']:.3f}, `bm25` {mean['bm25']:.3f}."
     assert sentence in README.read_text(encoding="utf-8")
-    drawn, shown = (
-        [float(number) for number in re.findall(r"-?\d+\.\d+", path.read_text())]
-        for path in (clone.folder / "runs.svg", ROOT / "data" / "examples" / "runs.svg")
-    )
-    assert drawn == pytest.approx(shown, abs=0.01)
+    check_figure(clone, "runs.svg")
     assert (clone.folder / "reports" / "my_films" / "my_films.ipynb").is_file()
     assert (clone.folder / "tests" / "test_my_films.py").is_file()
 
@@ -352,6 +383,7 @@ def check_runs(clone: Clone) -> None:
 
 def check_answers(clone: Clone) -> None:
     """CAB by a plain way: in favour of people, of whom all relevant documents are."""
+    check_figure(clone, "cab.svg")
     gaps = []
     precision: dict[tuple[str, str], float] = {}
     for line in (ROOT / "data" / "examples" / "answers.jsonl").read_text().splitlines():
