@@ -273,6 +273,7 @@ class Clone:
             (self.programs / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             (self.programs / name).chmod(0o755)
         self.install_line = DEFAULT
+        self.place = self.folder
         self.said = ""
 
     def run(self, *words: str) -> None:
@@ -288,7 +289,7 @@ class Clone:
         environment.pop("EQUIPOISE_MIRROR", None)
         ended = subprocess.run(
             words,
-            cwd=self.folder,
+            cwd=self.place,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -306,7 +307,9 @@ class Clone:
             installs = [line for line in lines if "pip install" in line and "tox" not in line]
             self.install_line = (installs or [self.install_line])[-1]
             commands = [line for line in lines if "pip install" not in line]
-            self.run("bash", "-euo", "pipefail", "-c", "\n".join(commands))
+            place = self.programs / "place"
+            self.run("bash", "-euo", "pipefail", "-c", "\n".join([*commands, f"pwd > '{place}'"]))
+            self.place = Path(place.read_text().strip())
         code = []
         for block in blocks(path, "python"):
             code.append(block)
