@@ -127,6 +127,10 @@ def test_every_page_of_the_guide_is_in_the_readme_and_every_file_is_there() -> N
     assert {path for folder in folders for path in folder.iterdir()} == set(GUIDES)
 
 
+def test_the_readme_has_at_most_800_words() -> None:
+    assert len(README.read_text(encoding="utf-8").split()) <= 800
+
+
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
 def test_every_link_of_the_guide_leads_to_a_file(path: Path) -> None:
     prose = re.sub(r"```.+?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
