@@ -177,7 +177,7 @@ def test_pyterrier_takes_them_as_the_guide_has_it() -> None:
     code += "print(*(f'{row[str(m)]:.9f}' == f'{alone[m]:.9f}' for m in measures))"
     words = [sys.executable, "-c", code]
     ended = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
-    assert ended.stdout.split() == ["True", "True"], ended.stderr
+    assert ended.stdout.split()[-2:] == ["True", "True"], ended.stderr
 
 
 def test_a_fairness_of_nothing_is_an_error() -> None:

@@ -7,7 +7,7 @@ tables are linked, next to ``reports/site``, not copied.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,8 @@ def guides() -> dict[str, tuple[str, str]]:
         text = path.read_text(encoding="utf-8")
         # Links of a file in the repository lead to the same places on the site.
         text = re.sub(r"\]\((\w+)\.md", r"](guide-\1.html", text)
-        text = re.sub(r"\]\((?:\.\./)+reports/site/", "](", text)
+        text = re.sub(r"\]\((?:\.\./)+reports/", "](../", text).replace("](../site/", "](")
+        text = re.sub(r"\]\((?:\.\./)+data/examples/(\w+\.svg)", r"](assets/\1", text)
         by_page[f"guide-{name}"] = text.partition("\n")[0].lstrip("# "), text
     return by_page
 
@@ -218,6 +219,11 @@ class _Site:
             "main_claims": settings().main.values(),
             "written": [(f"{name}.html", _WRITTEN[name][0]) for name in _WRITTEN if _written(name)],
         }
+        picture_of_findings = self._environment.get_template("findings.svg").render()
+        self.files["assets/findings.svg"] = f"{picture_of_findings}\n".encode()
+        # A host of the pages has no examples, to which the guide leads in the repository.
+        for path in (project.root() / "data" / "examples").glob("*.svg"):
+            self.files[f"assets/{path.name}"] = path.read_bytes()
 
     def add(self, template: str, name: str, title: str, **values: Any) -> None:
         """Make one page from a template."""
@@ -342,13 +348,11 @@ def _collections(judged: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str
 
 def _differing(
     records: Mapping[str, Mapping[str, Any]], ledger: pd.DataFrame
-) -> list[dict[str, Any]]:
-    """List the cells that differ from the published ones, each with its row of the ledger."""
-    cells = []
+) -> Iterator[dict[str, Any]]:
+    """Give the cells that differ from the published ones, each with its row of the ledger."""
     for row in ledger[ledger["notebook"] != ""].to_dict("records"):
         for cell in records[f"{row['paper']}/{row['artefact']}"]["differences"]:
-            cells.append({**cell, "artefact": row})
-    return cells
+            yield {**cell, "artefact": row}
 
 
 def _chapters(
@@ -458,7 +462,6 @@ def pages() -> dict[str, bytes]:
     site.add("notebooks", "notebooks", "Notebooks", answers=answers, others=others)
     if findings:
         site.add("document", "findings", "Findings", text=findings)
-    cells = _differing(records, ledger)
     site.add(
         "artefacts",
         "artefacts",
@@ -470,7 +473,7 @@ def pages() -> dict[str, bytes]:
         kinds=picture.CELLS,
     )
     site.add("figures", "figures", "Figures", gallery=gallery, answers=answers)
-    site.add("differing", "differing", "Cells that differ", cells=cells)
+    site.add("differing", "differing", "Cells that differ", cells=list(_differing(records, ledger)))
     for name, (title, _) in _WRITTEN.items():
         if text := _written(name):
             site.add("document", name, title, text=text)
