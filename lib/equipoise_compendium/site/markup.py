@@ -335,7 +335,7 @@ class Code:
     """The code of a notebook, whose names lead to their explanation.
 
     ``imported``: full names by the names in the notebook. ``places``: addresses by full names.
-    ``made``: by the name of a table or figure, the number of the cell that makes it.
+    ``made``: by the name of a table, figure or claim, the number of the cell that makes it.
     """
 
     imported: Mapping[str, str]
@@ -344,12 +344,14 @@ class Code:
 
     @classmethod
     def of(cls, cells: Sequence[Any], places: Mapping[str, str]) -> Code:
-        """Read imports, tables and figures of the cells."""
+        """Read imports, tables, figures and claims of the cells."""
         made = {}
         for index, cell in enumerate(cells):
             if cell.cell_type == "code":
-                for name in re.findall(r'\.(?:figure|table)\(\s*"([^"]+)"', cell.source):
-                    made[name.replace("/", "-")] = index
+                names = re.findall(r'\.(?:figure|table)\(\s*"([^"]+)"', cell.source)
+                shown = map(made_by, cell.get("outputs", []))
+                names += [name for macro, name in shown if macro == "claim"]
+                made |= {name.replace("/", "-"): index for name in names}
         return cls(_imported(cells), places, made)
 
     def address(self, name: str) -> str:

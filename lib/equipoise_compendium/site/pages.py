@@ -463,6 +463,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         settings().name,
         lead=settings().lead.format(artefacts=len(ledger)),
         findings=_main_findings(findings),
+        code={name: Code.of(each.content.cells, {}).made for name, each in notebooks.items()},
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
     )
     of_chapters = {name for chapter in chapters for name in chapter.notebooks}
