@@ -207,6 +207,7 @@ class _Site:
             "guides": [(f"{name}.html", title) for name, (title, _) in guides().items()],
             "meanings": terms.STATUSES,
             "questions": QUESTIONS,
+            "tally": tally(read_text_table(project.root() / "reports" / "answers.csv")),
             "notebooks": notebooks,
             "has_findings": bool(_findings()),
             "has_protocol": bool(_rule()),
@@ -446,7 +447,6 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
     reports = project.root() / "reports"
     judged, manifests = read_claims(), build.manifests()
-    counted = read_text_table(reports / "answers.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
     records = {each["artefact"]: each for manifest in manifests for each in manifest["artefacts"]}
     gallery = {name: figures(reports / name, notebooks[name].content.cells) for name in notebooks}
@@ -496,7 +496,6 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
         claims=judged,
         collections=_collections(judged),
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
-        tally=tally(counted),
         kinds=terms.KINDS,
     )
     site.add("terms", "terms", "Terms", groups=terms.TERMS)
@@ -510,16 +509,7 @@ def pages(changed: Collection[str] | None = None) -> dict[str, bytes]:
     cited = [each for each in works.items() if each[0].partition("-ch")[0] in titles]
     site.add("cite", "cite", "Cite", software=_software(), papers=cited)
     parts = [*site.parts, *(part for page in added for part in page.entries)]
-    site.add(
-        "find",
-        "find",
-        "Find",
-        parts=parts,
-        gallery=gallery,
-        artefacts=ledger.to_dict("records"),
-        claims=judged,
-        tally=tally(counted),
-    )
+    site.add("find", "find", "Find", parts=parts, gallery=gallery, artefacts=ledger, claims=judged)
     return dict(sorted(site.files.items()))
 
 
