@@ -203,7 +203,7 @@ def numbers_of(row: Mapping[str, Any]) -> str:
     part, decimals = f"{row['part']}: " if row["part"] else "", decimals_of(row)
     if row["parts"] > 1:
         met = f"{row['met']:.0f} of {row['parts']:.0f} parts meet the criterion"
-        part = f"{met}, the decisive one ({row['part']}) with "
+        part = f"{met}, decisive ({row['part']}): "
     if pd.notna(row["low"]):
         return part + interval(row["estimate"], row["low"], row["high"], decimals)
     published = ""

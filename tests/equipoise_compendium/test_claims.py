@@ -289,32 +289,32 @@ def test_collections_vote(
         (
             [interval(1, 2), interval(3, 4)],
             "carried",
-            "2 of 2 parts meet the criterion, the decisive one (0) with 1.5 [1.0, 2.0]",
+            "2 of 2 parts meet the criterion, decisive (0): 1.5 [1.0, 2.0]",
         ),
         (
             [interval(-2, -1), interval(3, 4)],
             "contradicted",
-            "1 of 2 parts meet the criterion, the decisive one (0) with −1.5 [−2.0, −1.0]",
+            "1 of 2 parts meet the criterion, decisive (0): −1.5 [−2.0, −1.0]",
         ),
         (
             [interval(-1, 2), interval(3, 4)],
             "not carried",
-            "2 of 2 parts meet the criterion, the decisive one (0) with 0.5 [−1.0, 2.0], p",
+            "2 of 2 parts meet the criterion, decisive (0): 0.5 [−1.0, 2.0], p",
         ),
         (
             [Evidence(1, reason="r"), Evidence(2, reason="r")],
             "carried",
-            "2 of 2 parts meet the criterion, the decisive one (0) with 1, r",
+            "2 of 2 parts meet the criterion, decisive (0): 1, r",
         ),
         (
             [Evidence(-1, reason="r"), Evidence(2, reason="r")],
             "not carried",
-            "1 of 2 parts meet the criterion, the decisive one (0) with −1",
+            "1 of 2 parts meet the criterion, decisive (0): −1",
         ),
         (
             [Evidence(-1, reason="r"), Evidence(-2, reason="r")],
             "contradicted",
-            "0 of 2 parts meet the criterion, the decisive one (1) with −2",
+            "0 of 2 parts meet the criterion, decisive (1): −2",
         ),
     ],
 )

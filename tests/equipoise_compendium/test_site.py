@@ -505,6 +505,10 @@ TASKS = {
         ],
         "details.code[open] pre:target",
     ),
+    "the code that judges a finding": (
+        ["click .square[href$='#claim-thesis-5.5-origin']", "click .panel a:text-is('Code')"],
+        "details.code[open] pre:target",
+    ),
     "the figure of placebo labels": (["search placebo figure", "first"], "figure:target img"),
 }
 """What a newcomer looks for from the first page: actions, and what must be in view."""
