@@ -345,7 +345,7 @@ class Code:
     @classmethod
     def of(cls, cells: Sequence[Any], places: Mapping[str, str]) -> Code:
         """Read imports, tables, figures and claims of the cells."""
-        made = {}
+        made = dict[str, int]()
         for index, cell in enumerate(cells):
             if cell.cell_type == "code":
                 names = re.findall(r'\.(?:figure|table)\(\s*"([^"]+)"', cell.source)
