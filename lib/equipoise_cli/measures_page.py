@@ -38,9 +38,9 @@ def _commands(command: click.Command, name: str) -> Iterator[Part]:
         for part, below in command.commands.items():
             yield from _commands(below, f"{name} {part}")
         return
-    named = {page: text.count(name) for page, (_, text) in guides().items()}
+    named = {page: text.count(f"{name} ") for page, (_, text) in guides().items()}
     most = max(named, key=lambda page: named[page])
     options = [word for each in command.params for word in (*each.opts, str(each.name))]
-    words = f"command my own {' '.join(options)}"
+    words = f"command {' '.join(options)}"
     about = command.get_short_help_str(200)
     yield Part(f"{most}.html", name, f"command: {about}", words)

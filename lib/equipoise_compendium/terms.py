@@ -62,6 +62,7 @@ STATISTICS = {
     "systems, were permuted at random",
     "Holm's correction": "bounds at 5% the probability that any of several tests is significant "
     "although its null hypothesis is true",
+    "decisive part": "of the parts that must meet the criterion, the one with the weakest evidence",
     "collection": "the documents, queries, judgements and systems on which a claim is judged",
 }
 TERMS = {

@@ -201,13 +201,15 @@ def numbers_of(row: Mapping[str, Any]) -> str:
     if pd.isna(row["estimate"]):
         return str(row["reason"])
     part, decimals = f"{row['part']}: " if row["part"] else "", decimals_of(row)
-    met = f" ({row['met']:.0f} of {row['parts']:.0f} meet it)" if row["parts"] > 1 else ""
-    if pd.isna(row["low"]):
-        against = (
-            "" if pd.isna(row["published"]) else f" against {number(row['published'], decimals)}"
-        )
-        return f"{part}{number(row['estimate'], decimals)}{against}{met}"
-    return part + interval(row["estimate"], row["low"], row["high"], decimals) + met
+    if row["parts"] > 1:
+        met = f"{row['met']:.0f} of {row['parts']:.0f} parts meet the criterion"
+        part = f"{met}, decisive ({row['part']}): "
+    if pd.notna(row["low"]):
+        return part + interval(row["estimate"], row["low"], row["high"], decimals)
+    published = ""
+    if pd.notna(row["published"]):
+        published = f" (published {number(row['published'], decimals)})"
+    return f"{part}{number(row['estimate'], decimals)}{published}"
 
 
 def in_paper(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[str, str]:

@@ -286,16 +286,36 @@ def test_collections_vote(
 @pytest.mark.parametrize(
     ("parts", "answer", "reason"),
     [
-        ([interval(1, 2), interval(3, 4)], "carried", "0: 1.5 [1.0, 2.0] (2 of 2 meet it)"),
-        ([interval(-2, -1), interval(3, 4)], "contradicted", "0: −1.5 [−2.0, −1.0] (1 of 2"),
+        (
+            [interval(1, 2), interval(3, 4)],
+            "carried",
+            "2 of 2 parts meet the criterion, decisive (0): 1.5 [1.0, 2.0]",
+        ),
+        (
+            [interval(-2, -1), interval(3, 4)],
+            "contradicted",
+            "1 of 2 parts meet the criterion, decisive (0): −1.5 [−2.0, −1.0]",
+        ),
         (
             [interval(-1, 2), interval(3, 4)],
             "not carried",
-            "0: 0.5 [−1.0, 2.0] (2 of 2 meet it), p",
+            "2 of 2 parts meet the criterion, decisive (0): 0.5 [−1.0, 2.0], p",
         ),
-        ([Evidence(1, reason="r"), Evidence(2, reason="r")], "carried", "0: 1 (2 of 2 meet it), r"),
-        ([Evidence(-1, reason="r"), Evidence(2, reason="r")], "not carried", "0: −1 (1 of 2 meet"),
-        ([Evidence(-1, reason="r"), Evidence(-2, reason="r")], "contradicted", "1: −2 (0 of 2"),
+        (
+            [Evidence(1, reason="r"), Evidence(2, reason="r")],
+            "carried",
+            "2 of 2 parts meet the criterion, decisive (0): 1, r",
+        ),
+        (
+            [Evidence(-1, reason="r"), Evidence(2, reason="r")],
+            "not carried",
+            "1 of 2 parts meet the criterion, decisive (0): −1",
+        ),
+        (
+            [Evidence(-1, reason="r"), Evidence(-2, reason="r")],
+            "contradicted",
+            "0 of 2 parts meet the criterion, decisive (1): −2",
+        ),
     ],
 )
 def test_numbers_of_the_paper_answer(

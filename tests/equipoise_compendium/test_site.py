@@ -168,9 +168,10 @@ def test_the_first_page_has_each_finding_with_both_answers_and_counts_them() -> 
             expected.append((rendering.claim_anchor(claim), *answers))
     assert sorted(re.findall(square, index)) == sorted(expected)
     carried = sum(answer == "carried" for _, answer, _ in expected)
-    assert f"<b>{carried}</b> of {len(expected)} findings" in index
+    counted = re.sub(r"<a href=.claims.html\?[^>]*>(\d+)</a>", r"\1", index)
+    assert f"<b>{carried}</b> of {len(expected)} findings" in counted
     tested = [answer for *_, answer in expected if answer != "not-tested"]
-    assert f"<b>{tested.count('holds')}</b> of {len(tested)} tested" in index
+    assert f"<b>{tested.count('holds')}</b> of {len(tested)} tested" in counted
     ledger = pd.read_csv(project.root() / "reports" / "ledger.csv")
     cells, differing = ledger[["cells", "differing"]].sum().astype(int)
     assert f"<b>{cells - differing}</b> of {cells} cells of published tables" in index
@@ -545,6 +546,10 @@ TASKS = {
         ],
         "details.code[open] pre",
     ),
+    "the code that judges a finding": (
+        ["click .square[href$='#claim-thesis-5.5-origin']", "click .panel a:text-is('Code')"],
+        "details.code[open] pre:target",
+    ),
     "the figure of placebo labels": (["search placebo figure", "first"], "figure:target img"),
 }
 """What a newcomer looks for from the first page: actions, and what must be in view."""
@@ -691,25 +696,41 @@ def test_the_picture_of_cells_shows_one_paper(browser: Browser) -> None:
     page.close()
 
 
+VISIBLE = """[...document.querySelectorAll('details.claim')].filter(a => a.offsetParent)
+    .map(a => [a.className.split(' '), a.textContent])"""
+
+
 @in_a_browser
-def test_claims_are_filtered_without_a_script_and_by_words(browser: Browser) -> None:
+def test_claims_are_filtered_by_several_answers_and_by_words(browser: Browser) -> None:
+    """The style sheet hides them, so that it works without a script, too."""
     page = browser.open((SITE / "claims.html").as_uri())
-    visible = """[...document.querySelectorAll('details.claim')].filter(a => a.offsetParent)
-        .map(a => [a.className.split(' '), a.textContent])"""
-    assert all("finding" in each[0] for each in page.run(visible))
-    page.click("[aria-label=Show] label:has-text('all') >> nth=-1")
-    everything = page.run(visible)
-    page.click("label:has(#only-elsewhere-inconclusive)")
+    assert all("finding" in each[0] for each in page.run(VISIBLE))
     page.click("label:has(#only-finding)")
-    left = page.run(visible)
-    names = {"elsewhere-inconclusive", "finding"}
-    assert left == [each for each in everything if names <= set(each[0])]
+    everything = page.run(VISIBLE)
+    chosen = {"elsewhere-inconclusive", "elsewhere-holds"}
+    for name in (*chosen, "in-the-paper-carried"):
+        page.click(f"label:has(#only-{name})")
+    left = [
+        each for each in everything if chosen & set(each[0]) and "in-the-paper-carried" in each[0]
+    ]
+    assert page.run(VISIBLE) == left
+    assert 0 < len(left) < len(everything)
     told = "document.querySelector('#told').textContent"
     assert page.run(told) == f"{len(left)} of {len(everything)}"
-    assert 0 < len(left) < len(everything)
+    holds = sum("elsewhere-holds" in each[0] for each in left)
+    count = "document.querySelector('label:has(#only-elsewhere-holds) .counts').textContent"
+    assert page.run(count) == f"({holds})"
     page.run("document.querySelector('#q').focus()")
     page.write("bm25")
-    assert page.run(visible) == [each for each in left if "bm25" in each[1].lower()]
+    left = [each for each in left if "bm25" in each[1].lower()]
+    assert page.run(VISIBLE) == left
+    page.press("Enter")
+    address = page.run("location.href")
+    assert "q=bm25&in-the-paper=carried&elsewhere=holds&elsewhere=inconclusive&kind=" in address
+    assert page.run("history.length") == 1 + 1  # an empty page was first
+    page.close()
+    page = browser.open(address)
+    assert page.run(VISIBLE) == left
     page.close()
     claim = "document.querySelector('details.claim:last-of-type')"
     page = browser.open((SITE / "claims.html").as_uri())
@@ -718,6 +739,34 @@ def test_claims_are_filtered_without_a_script_and_by_words(browser: Browser) -> 
     page = browser.open(f"{(SITE / 'claims.html').as_uri()}#{anchor}")
     assert page.run("document.querySelector(':target').open")
     page.close()
+
+
+@in_a_browser
+def test_counts_lead_to_their_claims_and_none_is_said_to_be_none(browser: Browser) -> None:
+    parsed = {path.stem: page for path, page in pages(SITE).items()}
+    for question, answers in verdicts.QUESTIONS.items():
+        for answer in answers:
+            group, name = terms.css_name(question), terms.css_name(answer)
+            address = f"claims.html?{group}={name}"
+            if question == "check":
+                address = f"claims.html?kind=check-{name}"
+            else:
+                assert address in parsed["index"].addresses
+            assert address in parsed["claims"].addresses
+            page = browser.open(f"{SITE.as_uri()}/{address}")
+            shown_claims = page.run(VISIBLE)
+            assert all(f"{group}-{name}" in each[0] for each in shown_claims)
+            claims = [
+                each for each in verdicts.read() if each["kind"] in ("finding", "consistency check")
+            ]
+            column = "elsewhere" if question == "elsewhere" else "in_paper"
+            assert len(shown_claims) == sum(each[column] == answer for each in claims)
+            is_empty = page.run("document.querySelector('#nothing').checkVisibility()")
+            assert is_empty == (not shown_claims)
+            if is_empty:
+                text = page.run("document.querySelector('#nothing').textContent")
+                assert f"No finding has the answer “{answer}” {question}." in text
+            page.close()
 
 
 QUOTED = (
@@ -738,19 +787,23 @@ HEADS = {"Data", "Basis", "Parts that meet it", "Estimate", "Result"}
 
 @in_a_browser
 def test_one_search_leads_from_a_sentence_to_criterion_data_and_number(browser: Browser) -> None:
-    """As copied: other case, ligatures, quotation marks and dashes, and a reference."""
+    """As copied: other case, ligatures, quotation marks, dashes, line ends, and a reference."""
     judged = {f"{each['paper']}/{each['claim']}": each for each in verdicts.read()}
-    page = browser.open((SITE / "claims.html").as_uri())
     for name in QUOTED:
         claim = judged[name]
         copied = claim["quote"].upper().replace("FI", "\ufb01").replace("-", "\u2010")
-        copied = copied.replace("'", "\u2019") + " [146]"
-        page.run("document.querySelectorAll('details.claim').forEach(each => each.open = false)")
-        page.run("document.querySelector('#q').value = ''")
-        page.run("document.querySelector('#q').focus()")
-        page.write(copied)
+        copied = copied.replace("'", "\u2019").replace("SIGNIFICANT", "SIGNI- ficant") + " [146]"
+        words = claim["quote"].split()
+        page = browser.open((SITE / "find.html").as_uri())
+        found = [f"claims.html#claim-{name.replace('/', '-')}", *_badges(claim)]
+        half = max(6, len(words) // 2)
+        for part in (" ".join(words[-half:]), " ".join(words[:-1])):
+            assert found in _first(page, part, 2), part
+        assert _first(page, copied) == [found]
+        page.run("document.querySelector('#all a').focus()")
+        page.follow("Enter")
         anchor = f"document.getElementById('claim-{name.replace('/', '-')}')"
-        assert page.run(f"{anchor}.offsetParent !== null && {anchor}.open"), name
+        assert page.run(f"{anchor}.checkVisibility() && {anchor}.open"), name
         shown_text = page.run(f"{anchor}.innerText")
         assert name in shown_text
         assert claim["quote"] in shown_text
@@ -771,6 +824,56 @@ def test_one_search_leads_from_a_sentence_to_criterion_data_and_number(browser: 
                 )
                 if row["n"] is not None:
                     assert cells[heads.index("n")] == f"{row['n']:,.0f} {row['counted']}"
+        page.close()
+
+
+QUERIES = {
+    "score my own runs": "guide-runs.html",
+    "score my runs": "guide-runs.html",
+    "evaluate my run": "guide-runs.html",
+    "my own data": "guide-runs.html",
+    "rerun with other parameters": "guide-recompute.html",
+    "install": "guide-start.html",
+    "cite": "cite.html",
+    "how to cite": "cite.html",
+    "contradicted": "claims.html?in-the-paper=contradicted",
+    "not carried": "claims.html?in-the-paper=not-carried",
+    "does not hold": "claims.html?elsewhere=does-not-hold",
+    "inconclusive": "claims.html?elsewhere=inconclusive",
+    "patience": "explore.html",
+    "TExFAIR definition": "measures.html#ranking-bias-texfair",
+    "Table 4.1": "thesis_ch4_ranking_bias.html#thesis-table-4.1",
+    "gfrc2 figure 4 csv": "../gfrc2_iclr_researchers/figures/gfrc2-figure-4.csv",
+    "--intervals": "guide-runs.html",
+    "equipoise compare": "guide-compare.html",
+    "BM25 neural rankers": "claims.html#claim-thesis-4.1-fairer",
+    "permute conversations": "guide-orders.html",
+    "licence": "data.html#Licences",
+}
+"""What a reader types, and the address that must be the first or second hit."""
+
+
+def _first(page: Page, query: str, hits: int = 1) -> Any:
+    """Address and answers of the first hits of a query."""
+    page.run(f"document.querySelector('#q').value = {json.dumps(query)}")
+    page.run("document.querySelector('#q').dispatchEvent(new Event('input'))")
+    return page.run(
+        f"[...document.querySelectorAll('#all li')].slice(0, {hits}).map(item => ["
+        "item.querySelector('a').getAttribute('href'), "
+        "...[...item.querySelectorAll('.verdict')].map(each => each.textContent)])"
+    )
+
+
+def _badges(claim: dict[str, Any]) -> list[str]:
+    return [f"{name.capitalize()}: {text}" for name, text, _ in rendering.claim_answers(claim)]
+
+
+@in_a_browser
+def test_words_lead_to_the_place_that_a_reader_wants(browser: Browser) -> None:
+    assert (SITE / "find.html").stat().st_size < 350_000
+    page = browser.open((SITE / "find.html").as_uri())
+    hits = {query: [each[0] for each in _first(page, query, 2)] for query in QUERIES}
+    assert [query for query, address in QUERIES.items() if address not in hits[query]] == []
     page.close()
 
 

@@ -101,7 +101,7 @@ def number(cell: str) -> float:
 def answer_of(meet: list[bool], quantifier: str = "each") -> tuple[str, str]:
     """Answer from parts without a known error, or that meet the criterion with their intervals."""
     needed = len(meet) // 2 + 1 if quantifier == "most" else len(meet)
-    counts = f"({sum(meet)} of {len(meet)} meet it)" if len(meet) > 1 else ""
+    counts = f"{sum(meet)} of {len(meet)} parts meet the criterion" if len(meet) > 1 else ""
     if sum(meet) >= needed:
         return "carried", counts
     return "contradicted" if 2 * sum(meet) < len(meet) else "not carried", counts
@@ -196,4 +196,4 @@ def test_answers_in_the_papers_by_plain_code() -> None:
     for name, (answer, counts) in expected.items():
         assert found[name][0] == answer, name
         assert counts in found[name][1], name
-    assert found["thesis", "2.1-v2-above"][1].startswith("f − c, Co-read MAP: −0.0041")
+    assert "decisive (f − c, Co-read MAP): −0.0041" in found["thesis", "2.1-v2-above"][1]

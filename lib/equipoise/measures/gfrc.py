@@ -119,7 +119,7 @@ def relevance(
 
     - :math:`C`: a conversation
     - :math:`n_{ij}`: nugget j of turn i
-    - :math:`pw`: the position-based weight above
+    - :math:`pw`: the position-based weight
     - :math:`g`: gain of the nugget, by its relevance level
     - :math:`\mathcal N`: normaliser, the sum that a conversation made of nuggets alone would
       have: (L + 1) / 2 for patience L
@@ -222,7 +222,7 @@ def gfrc(
     - :math:`w_m`: weight of attribute set m
     - :math:`DistrSim^m`: similarity of two distributions over the groups of attribute set m
     - :math:`D^m, D^m_*`: what the nuggets of the turn achieve, and the target
-    - :math:`R, \alpha`: the R score above, and its weight; by default it weighs as much as one
+    - :math:`R, \alpha`: the R score, and its weight; by default it weighs as much as one
       attribute set
 
     Parameters

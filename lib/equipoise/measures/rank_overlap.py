@@ -233,7 +233,7 @@ def crbo(
     - :math:`collection, counterfactual`: the texts as they are, and with the groups' terms
       exchanged
     - :math:`p`: persistence of RBO
-    - :math:`RBO`: rank-biased overlap above
+    - :math:`RBO`: rank-biased overlap
 
     Parameters
     ----------

@@ -655,7 +655,7 @@ def ted(
     - :math:`p(G | q, k)`: share of group G in the term exposure of the list: its terms in each
       document, as a share of the document's words, weighted by rank
     - :math:`\hat p_G`: target share of group G
-    - :math:`RBDF`: the attention that goes to representative documents, above; left out with
+    - :math:`RBDF`: the attention that goes to representative documents; left out with
       proportional = False
 
     Parameters
@@ -710,7 +710,7 @@ def texfair(
     .. math:: TExFAIR(q, k) = \max(TED) - TED(q, k)
 
     - :math:`q, k`: a query, and the cut-off
-    - :math:`TED`: the term exposure-based divergence above, which counts representative
+    - :math:`TED`: the term exposure-based divergence, which counts representative
       documents only
     - :math:`\max(TED)`: the largest TED that any list can have: all exposure on the group with
       the smallest target, 2 (1 - smallest target share); 1 for two groups with equal targets

@@ -382,8 +382,9 @@ class Code:
     """The code of a notebook, whose names lead to their explanation or to their source.
 
     ``imported``: full names by the names in the notebook. ``places``: addresses by full names.
-    ``made``: by the name of a table or figure, the number of the cell that makes it. ``called``:
-    the modules of functions of ``lib`` without an explanation, by the name in the notebook.
+    ``made``: by the name of a table, figure or claim, the number of the cell that makes it.
+    ``called``: the modules of functions of ``lib`` without an explanation, by the name in the
+    notebook.
     """
 
     imported: Mapping[str, str]
@@ -393,12 +394,14 @@ class Code:
 
     @classmethod
     def of(cls, cells: Sequence[Any], places: Mapping[str, str]) -> Code:
-        """Read imports, tables and figures of the cells."""
-        made = {}
+        """Read imports, tables, figures and claims of the cells."""
+        made = dict[str, int]()
         for index, cell in enumerate(cells):
             if cell.cell_type == "code":
-                for name in re.findall(r'\.(?:figure|table)\(\s*"([^"]+)"', cell.source):
-                    made[name.replace("/", "-")] = index
+                names = re.findall(r'\.(?:figure|table)\(\s*"([^"]+)"', cell.source)
+                shown = map(made_by, cell.get("outputs", []))
+                names += [name for macro, name in shown if macro == "claim"]
+                made |= {name.replace("/", "-"): index for name in names}
         return cls(_imported(cells), places, made)
 
     def address(self, name: str) -> str:
@@ -561,6 +564,6 @@ def headings(page: str) -> list[tuple[str, str]]:
     """Return anchor, as in a link, and text of every section of a page."""
     sections = []
     for anchor, markup in _HEADING.findall(page):
-        text = re.sub(r"<[^>]+>", "", markup)
-        sections.append((html.unescape(anchor), html.unescape(text).strip()))
+        text = Markup(markup).striptags()  # noqa: S704 - text is left
+        sections.append((html.unescape(anchor), text))
     return sections

@@ -24,7 +24,6 @@ from equipoise_compendium.printed import read_text_table
 from equipoise_compendium.rendering import (
     TEMPLATES,
     claim_anchor,
-    claim_answers,
     environment,
     markdown_table,
 )
@@ -211,6 +210,8 @@ class _Site:
             "compendium": settings(),
             "guides": [(f"{name}.html", title) for name, (title, _) in guides().items()],
             "meanings": terms.STATUSES,
+            "questions": QUESTIONS,
+            "tally": tally(read_text_table(project.root() / "reports" / "answers.csv")),
             "notebooks": notebooks,
             "has_findings": bool(_findings()),
             "has_protocol": bool(_rule()),
@@ -231,7 +232,11 @@ class _Site:
         lines = page.render(here=name, title=title, **values).splitlines()
         text = "".join(f"{line.rstrip()}\n" for line in lines)
         self.files[f"{name}.html"] = text.encode()
-        self.parts.append(Part(f"{name}.html", title, ""))
+        # Its first paragraph says what it is about, the first page what a reader can do there.
+        lead = re.search(r"</h1>.*?<p[^>]*>(.*?)</p>", text, re.DOTALL)
+        can_do = [" ".join(each[1:]) for each in settings().actions if each[0] == f"{name}.html"]
+        about = Markup(lead[1] if lead else "").striptags()  # noqa: S704 - text is left
+        self.parts.append(Part(f"{name}.html", title, about, " ".join(can_do)))
         for anchor, part in headings(text):
             self.parts.append(Part(f"{name}.html#{anchor}", part, title))
 
@@ -439,7 +444,6 @@ def pages() -> dict[str, bytes]:
     notebooks, ledger, works = reported(), read_ledger(), bibliography()
     reports = project.root() / "reports"
     judged, manifests = read_claims(), build.manifests()
-    counted = read_text_table(reports / "answers.csv")
     added = [page for module in modules() if (page := module.page(notebooks)) is not None]
     records = {each["artefact"]: each for manifest in manifests for each in manifest["artefacts"]}
     gallery = {name: figures(reports / name, notebooks[name].content.cells) for name in notebooks}
@@ -455,6 +459,7 @@ def pages() -> dict[str, bytes]:
         settings().name,
         lead=settings().lead.format(artefacts=len(ledger)),
         findings=_main_findings(findings, judged),
+        code={name: Code.of(each.content.cells, {}).made for name, each in notebooks.items()},
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
     )
     of_chapters = {name for chapter in chapters for name in chapter.notebooks}
@@ -486,9 +491,6 @@ def pages() -> dict[str, bytes]:
         claims=judged,
         collections=_collections(judged),
         places=dict(zip(ledger["anchor"], ledger["place"], strict=True)),
-        tally=tally(counted),
-        total={(question, answer): number for question, answer, number in tally(counted)},
-        questions=QUESTIONS,
         kinds=terms.KINDS,
     )
     site.add("terms", "terms", "Terms", groups=terms.TERMS)
@@ -502,22 +504,7 @@ def pages() -> dict[str, bytes]:
     cited = [each for each in works.items() if each[0].partition("-ch")[0] in titles]
     site.add("cite", "cite", "Cite", software=_software(), papers=cited)
     parts = [*site.parts, *(part for page in added for part in page.entries)]
-    for name, shown_figures in gallery.items():
-        for figure in shown_figures:
-            title, _, more = figure.caption.partition(". ")
-            about = f"figure, {notebooks[name].title}"
-            parts.append(Part(figure.address, title, about, f"{more} {figure.words}"))
-    for row in ledger.itertuples():
-        parts.append(Part(row.place, f"{row.paper}, {row.label}", f"{row.title} ({row.status})"))
-        values = [file for file in row.files.split() if file.endswith(".csv")]
-        parts += [
-            Part(f"../{file}", f"{row.paper}, {row.label}, CSV", row.title) for file in values
-        ]
-    for claim in judged:
-        address = f"claims.html#claim-{claim['paper']}-{claim['claim']}"
-        said = [answer for _, answer, _ in claim_answers(claim)] or [claim["kind"]]
-        parts.append(Part(address, claim["statement"], ", ".join(said), claim["quote"]))
-    site.add("find", "find", "Find", parts=parts)
+    site.add("find", "find", "Find", parts=parts, gallery=gallery, artefacts=ledger, claims=judged)
     return dict(sorted(site.files.items()))
 
 
