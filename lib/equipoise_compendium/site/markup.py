@@ -421,7 +421,7 @@ class Code:
             place = f"<code>{_path(module)}</code>"
             if settings().repository:
                 place = f'<a href="{settings().repository}/blob/HEAD/{_path(module)}">{place}</a>'
-            section.content += f'<h3 id="function-{name}">{name}</h3><p>{place}</p>'
+            section.content += f'<h3 id="function-{name}"><code>{name}</code></h3><p>{place}</p>'
             section.content += self.written(_sources(module)[name.partition(".")[2]])
         return section
 
