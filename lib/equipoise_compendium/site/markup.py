@@ -168,6 +168,9 @@ def prose(text: str) -> Markup:
     marked = clean(MarkdownWithMath(renderer=renderer).render(text))
     # The escaped formula contains no tag, so its span ends at the next one.
     converted = re.sub(r'<span class="tex( block)?">([^<]*)</span>', _converted, marked)
+    # Long lines that a command prints scroll, too.
+    group = '<div class="highlight" role="group" aria-label="Code" tabindex="0">'
+    converted = converted.replace('<div class="highlight">', group)
     return Markup(converted)  # noqa: S704 - all of it is clean
 
 

@@ -19,7 +19,7 @@ from equipoise_compendium.site.added import Page, Part, script
 from equipoise_studies.conversations.explore import SETTINGS
 
 REPORT = "explore_conversations"
-TOPICS = {"M002": "films about time travel", "R112": "researchers of a conference"}
+TOPICS = {"M002": "films", "R112": "researchers"}
 DECIMALS = 6
 FIGURES = {
     "gfrc_time_travel_movies.html#gfrc-figure-5": "M002",
