@@ -154,7 +154,7 @@ class Report:
         data: str = "",
         note: str = "",
     ) -> ShownFigure:
-        """Save a figure as SVG, close it, and save its ``values`` as CSV.
+        """Save a figure as SVG, also for a phone, close it, and save its ``values`` as CSV.
 
         ``caption`` describes the figure, by default the artefact's title. ``alt`` is its
         alternative text, by default the caption. The values are compared with a published table
@@ -178,6 +178,9 @@ class Report:
         files = [f"figures/{slug}.svg"]
         (self.folder / files[0]).write_bytes(plots.rendered(figure, "svg", alt, slug))
         png = plots.rendered(figure, "png", alt, slug)
+        if plots.narrow(figure):
+            phone = plots.rendered(figure, "svg", alt, f"{slug}-narrow")
+            (self.folder / f"figures/{slug}-narrow.svg").write_bytes(phone)
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from equipoise.attributes import AttributeSet
 from equipoise.nuggets import nugget_table
 from equipoise_compendium import plots
 from equipoise_compendium.nugget_figure import annotated_conversations
+from equipoise_compendium.plots import overlapping
 from equipoise_studies.attribution import figures as attribution
 from equipoise_studies.conversations import explore
 from equipoise_studies.conversations import figures as conversations
@@ -30,30 +28,6 @@ def _style() -> Iterator[None]:
     plt.close("all")
 
 
-def overlapping(figure: Figure) -> list[tuple[str, str]]:
-    """Titles, legends, labels of axes and labels in them that overlap, as pairs."""
-    figure.draw_without_rendering()
-    labels = [*figure.texts]
-    for legend in figure.legends:
-        labels += legend.get_texts()
-    for ax in figure.axes:
-        labels += [child for child in ax.get_children() if isinstance(child, Text)]
-        labels += [ax.xaxis.label, ax.yaxis.label]
-        own = ax.get_legend()
-        if own is not None:
-            labels += own.get_texts()
-    boxes = []
-    for label in labels:
-        if label.get_visible() and label.get_text().strip():
-            # the text without its arrow, and a pixel less on each side: lines of text may touch
-            boxes.append((label.get_text(), Text.get_window_extent(label).padded(-1)))
-    pairs = []
-    for (one, box), (other, other_box) in combinations(boxes, 2):
-        if box.overlaps(other_box):
-            pairs.append((one, other))
-    return pairs
-
-
 def test_labels_that_overlap_are_found() -> None:
     figure, ax = plt.subplots()
     ax.text(0.5, 0.5, "one")
@@ -66,9 +40,9 @@ def test_labels_that_overlap_are_found() -> None:
 
 
 def test_bars_by_source() -> None:
-    bars = pd.DataFrame({"benchmark": "NQ", "model": ["a", "b"], "total": [1.0, 2.0]})
+    bars = pd.DataFrame({"benchmark": "NQ", "model": [*"abcd"], "total": 1.0})
     sources = {"published": "thesis, n = 500", "recorded": "this replication, n = 15"}
-    figure = attribution.bars(bars.assign(source=list(sources)), "Citations", sources)
+    figure = attribution.bars(bars.assign(source=[*sources] * 2), "Citations", sources)
     figure.suptitle("A title as long as\nthe figure is wide, or a little longer than that")
     assert overlapping(figure) == []
 
