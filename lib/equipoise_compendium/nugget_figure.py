@@ -43,7 +43,7 @@ def turn_bands(
         band = (float(turn.start) - 0.5, end + 0.5)
         ax.axvspan(*band, ymin=bottom, color=colour, lw=0, zorder=0)
         label_at = max((band[0] + band[1]) / 2, label_at + apart)
-        note(ax, f"{letter}{turn.turn}", (label_at, 1.0), (0, 2), fontsize=9, **_ABOVE)
+        note(ax, f"{letter}{turn.turn}", (label_at, 1.0), (0, 2), fontsize=8, **_ABOVE)
 
 
 def turn_key() -> list[Patch]:

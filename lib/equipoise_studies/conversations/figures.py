@@ -309,7 +309,7 @@ def user_model(
     for number, cluster in enumerate(clusters.itertuples(), start=1):
         tip = (cluster.wc + 0.5, cluster.Experience)
         ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
-        note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
+        note(ax, f"{number}", tip, (0, 3), ha="center", color=COLOURS[1])
     experience = clusters["Experience"]
     if len(clusters):
         ends = f"from {experience.iloc[0]:.2f} to {experience.iloc[-1]:.2f}"
