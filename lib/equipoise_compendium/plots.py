@@ -149,8 +149,8 @@ def note(
 def narrow(figure: Figure) -> bool:
     """Rearrange a drawn figure for a phone: panels below each other, long labels on several lines.
 
-    Returns False for a drawing without axes, and if labels overlap then or need more room: such a
-    figure must stay wide.
+    Returns False for a drawing without axes, for axes over axes, and if labels overlap then or need
+    more room: such a figure must stay wide.
     """
     panels = _stacked(figure)
     if not panels or any(ax.texts and not ax.axison for ax in figure.axes):
@@ -179,14 +179,11 @@ def narrow(figure: Figure) -> bool:
         figure.set_figheight(figure.get_figheight() + missing)
         for title, words, ax in titles:
             left, right = NARROW * ax.get_position().intervalx
-            # The title of axes that are alone in a row may leave their sides.
-            room = (
-                NARROW - abs(left + right - NARROW)
-                if title.get_horizontalalignment() == "center"
-                else NARROW - left
-            )
+            is_left = title.get_horizontalalignment() == "left"
+            unused = 0.1 + (left if is_left else abs(left + right - NARROW))
             title.set_text(words)
-            _break(title, right - left if n_columns > 1 else room - 0.1)
+            # The title of axes that are alone in a row may leave their sides.
+            _break(title, right - left if n_columns > 1 else NARROW - unused)
         if inches == 1.5 or overlapping(figure):
             for text in chain(*(ax.texts for ax in figure.axes)):
                 _break(text, inches)
@@ -195,11 +192,14 @@ def narrow(figure: Figure) -> bool:
 
 def _stacked(figure: Figure) -> dict[tuple[int, int], Axes]:
     """Return the panels by their row and column on a phone, the first of a row with its labels."""
-    panels = {}
+    panels: dict[tuple[int, int], Axes] = {}
     for ax in figure.axes:
         spec = ax.get_subplotspec()
         if spec is not None and ax.axison:
-            panels[spec.rowspan.start, spec.colspan.start] = ax
+            at = spec.rowspan.start, spec.colspan.start
+            if at in panels:
+                return {}
+            panels[at] = ax
     n_columns = max((column for _, column in panels), default=0) + 1
     fit = max(1, min(n_columns, int(1.25 * NARROW * n_columns / figure.get_figwidth())))
     # Where only the first panel of a row has a title, the row is one thing, otherwise the column.
@@ -244,7 +244,7 @@ def _break(label: Text, inches: float) -> None:
     side = int(label.get_rotation() == 90)
     lines = label.get_text().replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}").split("\n")
     # No line has letters narrower than 0.4 of their size on average.
-    longest = min(max(map(len, lines)), int(inches * 72 / 0.4 / label.get_fontsize()))
+    longest = min(max(map(len, lines)), int(inches * 72 / 0.4 / float(label.get_fontsize())))
     for letters in range(longest, 7, -1):
         words = _Words(letters, break_long_words=False)
         label.set_text("\n".join(chain(*map(words.wrap, lines))))
@@ -267,7 +267,9 @@ def _break_ticks(ax: Axes, width: float) -> float:
     ax.set_yticks(ax.get_yticks(), broken)
     n_lines = [(one + other).count("\n") / 2 + 1 for one, other in pairwise(broken)]
     gaps = np.diff(np.unique(ax.get_yticks())) / abs(np.subtract(*ax.get_ylim()))
-    return max(n_lines, default=0) * 1.3 * labels[0].get_fontsize() / 72 / min(gaps, default=1)
+    return (
+        max(n_lines, default=0) * 1.3 * float(labels[0].get_fontsize()) / 72 / min(gaps, default=1)
+    )
 
 
 def overlapping(figure: Figure) -> list[tuple[str, str]]:

@@ -105,6 +105,11 @@ def test_a_figure_without_room_for_its_labels_stays_wide() -> None:
         ax.text(place / 20, 0.5, "word")
     figure.draw_without_rendering()
     assert not plots.narrow(figure)
+    for draw in (lambda ax: ax.twinx(), lambda ax: (ax.axis("off"), ax.text(0.5, 0.5, "word"))):
+        figure, ax = plt.subplots()
+        draw(ax)
+        figure.draw_without_rendering()
+        assert not plots.narrow(figure)
 
 
 # --- chapter 5 ------------------------------------------------------------------------------------
