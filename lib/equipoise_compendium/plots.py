@@ -147,11 +147,12 @@ def note(
 
 
 def narrow(figure: Figure) -> bool:
-    """Rearrange a drawn figure for a phone: panels below each other, long labels on several lines.
+    """Rearrange a figure for a phone: panels below each other, long labels on several lines.
 
     Returns False for a drawing without axes, for axes over axes, and if labels overlap then or need
     more room: such a figure must stay wide.
     """
+    figure.draw_without_rendering()  # a PNG leaves the sizes of its own resolution
     panels = _stacked(figure)
     if not panels or any(ax.texts and not ax.axison for ax in figure.axes):
         return False
