@@ -138,9 +138,9 @@ def differences_from_baseline(
         ax.set_xlabel(f"{measure}, ranker − {baseline}\n(above 0: fairer than {baseline})")
     axes[0].set_yticks(list(ticks), list(ticks.values()))
     for ax in axes:  # on a phone, every panel has the names
-        for name, height in zip(ax.get_yticklabels(), ticks, strict=True):
+        for tick, height in zip(ax.yaxis.get_major_ticks(), ticks, strict=True):
             if height not in heights.values():
-                name.set_fontweight("bold")
+                tick.label1.set_fontweight("bold")
     handles = [
         Line2D([], [], color=_DARK, marker="o", label="mean over queries, 95% CI"),
         Patch(**_BAND, label="range of the published differences"),
