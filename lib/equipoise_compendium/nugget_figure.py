@@ -23,7 +23,7 @@ _WORDS_WIDTH, _GROUP_WIDTH, _ROW_HEIGHT = 3.6, 0.42, 0.25
 """Inches of the panel of words, of the column of a group, and of the row of a nugget."""
 _THINNEST = 0.05
 """Inches of a bar: a nugget of one word would be too thin to see."""
-_TURN_LABEL = 0.3
+_TURN_LABEL = 0.33
 """Inches of the label of a turn."""
 WORD_POSITION = "Word position in the conversation (words)"
 

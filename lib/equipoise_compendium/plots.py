@@ -37,11 +37,13 @@ PNG_RESOLUTION = 144
 """Dots per inch of a PNG."""
 _FONTS = "'DejaVu Sans', 'Verdana', sans-serif"
 _UNUSED = re.compile(
-    rb"""\n *<metadata>.*?</metadata>| id="\w+_\d+"| transform="rotate\(-0 [^"]*"|"""
+    rb"""\n *<metadata>.*?</metadata>| id="[\w.]+_\d+"| transform="rotate\(-0 [^"]*"|"""
     rb"""(?<=\n) +|; font-family: 'DejaVu Sans', 'Verdana', sans-serif""",
     re.DOTALL,
 )
-"""What a reader of an SVG does not need: a third of its bytes."""
+"""What a reader of an SVG does not need; with the groups, two fifths of its bytes."""
+_GROUP = re.compile(rb"<g>\n([^<]*(?:<(?!/?g\b)[^<]*)*)</g>\n")
+"""A group without attributes that contains no other."""
 _CLIP = re.compile(rb'<clipPath id="(p[0-9a-f]+)">')
 
 
@@ -88,16 +90,19 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
         figure.savefig(file, format=kind, metadata=metadata, dpi=resolution, bbox_inches="tight")
     content = file.getvalue()
     if kind == "svg":
-        content = re.sub(rb"<[^>]*>", _rounded, _UNUSED.sub(b"", content))
+        content = re.sub(rb"<[^>]*>", _shortened, _UNUSED.sub(b"", content))
+        while _GROUP.search(content):
+            content = _GROUP.sub(rb"\1", content)
         label = f'<svg role="img" aria-label="{html.escape(title)}" font-family="{_FONTS}" '
         return _with_stable_clips(content.replace(b"<svg ", label.encode(), 1))
     # A command replaces a file with its own mark; a notebook contains its figures.
     return _with_palette(content, "" if name else "Equipoise") if kind == "png" else content
 
 
-def _rounded(tag: re.Match[bytes]) -> bytes:
-    """Round the numbers of a tag to hundredths of a point."""
-    return re.sub(rb"\d+\.\d{3,}", lambda number: b"%.2f" % float(number[0]), tag[0])
+def _shortened(tag: re.Match[bytes]) -> bytes:
+    """Round the numbers of a tag to hundredths of a point, and leave out spaces of its style."""
+    content = re.sub(rb"\d+\.\d{3,}", lambda number: b"%.2f" % float(number[0]), tag[0])
+    return re.sub(rb"([:;]) ", rb"\1", content)
 
 
 def _with_stable_clips(svg: bytes) -> bytes:
