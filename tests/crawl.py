@@ -29,7 +29,7 @@ class Page(HTMLParser):
         """The addresses of links, images and style sheets."""
         found = []
         for _, values in self.tags:
-            found += [values[name] for name in ("href", "src") if values.get(name)]
+            found += [values[name] for name in ("href", "src", "srcset") if values.get(name)]
         return found
 
 

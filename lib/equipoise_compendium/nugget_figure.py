@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _WORDS_WIDTH, _GROUP_WIDTH, _ROW_HEIGHT = 3.6, 0.42, 0.25
 """Inches of the panel of words, of the column of a group, and of the row of a nugget."""
 _THINNEST = 0.05
 """Inches of a bar: a nugget of one word would be too thin to see."""
-_TURN_LABEL = 0.22
+_TURN_LABEL = 0.33
 """Inches of the label of a turn."""
 WORD_POSITION = "Word position in the conversation (words)"
 
@@ -43,7 +43,7 @@ def turn_bands(
         band = (float(turn.start) - 0.5, end + 0.5)
         ax.axvspan(*band, ymin=bottom, color=colour, lw=0, zorder=0)
         label_at = max((band[0] + band[1]) / 2, label_at + apart)
-        note(ax, f"{letter}{turn.turn}", (label_at, 1.0), (0, 2), fontsize=9, **_ABOVE)
+        note(ax, f"{letter}{turn.turn}", (label_at, 1.0), (0, 2), fontsize=8, **_ABOVE)
 
 
 def turn_key() -> list[Patch]:
@@ -73,13 +73,14 @@ def annotated_conversations(
     attributes: Mapping[str, AttributeSet],
     *,
     runs: Sequence[str] = (),
+    heading: Callable[[str, str], str] = "{}, topic {}".format,
 ) -> Figure:
     """Draw one row per relevant nugget: its words, and its membership of each group.
 
     Below the nuggets of a conversation are the share of each group among them, and its target. A
     nugget whose entity was named before is hollow, in brackets, and counts for no share. ``turns``
     (columns run, topic, turn, speaker, start, end) are those of all conversations; ``runs`` are
-    those to draw, by default all.
+    those to draw, by default all. ``heading`` makes one of a run and a topic.
     """
     conversations = []
     for index, (run, topic) in enumerate(nuggets.conversations[["run", "topic"]].to_numpy()):
@@ -101,7 +102,6 @@ def annotated_conversations(
         sharey="row",
         squeeze=False,
     )
-    has_topics = len({topic for _, topic, *_ in drawn}) > 1
     words_per_inch = right / _WORDS_WIDTH
     for (run, topic, own_turns, rows, end), (ax, *group_axes) in zip(drawn, axes, strict=True):
         counted = nuggets.relevant()[rows]
@@ -112,9 +112,9 @@ def annotated_conversations(
         for group_ax, (name, attribute) in zip(group_axes, attributes.items(), strict=True):
             memberships = nuggets.memberships[name][rows]
             empty += _draw_groups(group_ax, name, attribute, memberships, counted)
-        title = f"{run}, {topic}" if has_topics else run
         groups = sum(len(attribute.groups) for attribute in attributes.values())
-        title += f", relevant nuggets: n = {counted.sum()}\n{empty} of {groups} groups have none"
+        title = f"{heading(run, topic)}: n = {counted.sum()} relevant nuggets"
+        title += f"\n{empty} of {groups} groups have none"
         ax.set_title(literal(title), loc="left", pad=18, fontsize=11)
     axes[-1, 0].set(xlabel=WORD_POSITION, xlim=(0.0, right + 1))
     key = [*turn_key(), Patch(color=COLOURS[0], label="relevant nugget (L2, L1: level)")]

@@ -154,13 +154,15 @@ class Report:
         basis: Basis = "derived",
         data: str = "",
         note: str = "",
+        wide: bool = False,
     ) -> ShownFigure:
-        """Save a figure as SVG, close it, and save its ``values`` as CSV.
+        """Save a figure as SVG, also for a phone, close it, and save its ``values`` as CSV.
 
         ``caption`` describes the figure, by default the artefact's title. ``alt`` is its
         alternative text, by default the caption. The values are compared with a published table
         only if ``against`` names one. ``basis`` is "recomputed" if the published figure itself
-        contains these numbers. The other parameters are as in `table`.
+        contains these numbers. A ``wide`` figure has no room on a phone, where it scrolls. The
+        other parameters are as in `table`.
         """
         comparison = None
         if values is not None:
@@ -179,6 +181,9 @@ class Report:
         files = [f"figures/{slug}.svg"]
         (self.folder / files[0]).write_bytes(plots.rendered(figure, "svg", alt, slug))
         png = plots.rendered(figure, "png", alt, slug)
+        if not wide and plots.narrow(figure):
+            phone = plots.rendered(figure, "svg", alt, f"{slug}-narrow")
+            (self.folder / f"figures/{slug}-narrow.svg").write_bytes(phone)
         plt.close(figure)
         if values is not None:
             files.append(f"figures/{slug}.csv")

@@ -221,12 +221,6 @@ def test_list_shows_notebooks_parameters_and_artefacts() -> None:
     assert "gfrc2/table-5" in result.output
 
 
-def test_data_list() -> None:
-    result = run("data", "list")
-    assert result.exit_code == 0
-    assert any(line.startswith("fairweb ") for line in result.output.splitlines())
-
-
 def commands(
     group: click.Group = main, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:

@@ -11,8 +11,10 @@ from typing import Any, Final
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from nbformat import NotebookNode
 from PIL import Image
 
+from crawl import Page
 from equipoise.readers import number
 from equipoise_compendium import ledger, project
 from equipoise_compendium.formatting import interval
@@ -29,11 +31,13 @@ from equipoise_compendium.provenance import REPORT_FOLDER_VARIABLE, read_manifes
 from equipoise_compendium.rendering import (
     Shown,
     difference_lines,
+    macros,
     markdown_cell,
     show_answer,
     show_table,
 )
 from equipoise_compendium.report import Report
+from equipoise_compendium.site import markup
 from equipoise_compendium.terms import STATUSES
 from equipoise_compendium.verdicts import table_of
 from equipoise_compendium.writing import write_csv
@@ -285,6 +289,24 @@ def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:
         assert title is not None
         assert title.text == said
         assert svg.get("aria-label") == said
+
+
+def test_a_page_shows_a_figure_in_two_widths(report: Report) -> None:
+    for wide, widths in ((False, ["(max-width: 40rem)", ""]), (True, [""])):
+        ax = plt.figure(figsize=(8, 3)).subplots()
+        content, about = report.figure(f"f{wide}", ax, "A < b", wide=wide)._repr_mimebundle_()
+        output = NotebookNode(data=content, metadata=about)
+        drawn = markup.Figure.of(report.folder, output)
+        page = str(macros(in_notebook=False).figure(drawn, [], ""))
+        tags = [values for tag, values in Page(page).tags if tag in ("source", "img")]
+        assert [values.get("media", "") for values in tags] == widths
+        *phone, image = tags
+        assert image["alt"] == "A < b"
+        assert int(image["width"]) > 700
+        for values in phone:
+            path = report.folder.parent / values["srcset"].removeprefix("../")
+            assert path.stat().st_size > 1000
+            assert 300 < int(values["width"]) < 360
 
 
 def test_figures_are_the_same_bytes_each_time(report: Report, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -62,13 +63,81 @@ def test_labels_that_overlap_are_found() -> None:
     assert overlapping(figure) == [("one", "other")]
 
 
+def two_panels() -> Figure:
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True)
+    for number, ax in enumerate(axes):
+        ax.plot([number, 1, 2], [0, 1, 2], label="a line with a long name, n = 5")
+        ax.set_xlabel(f"panel {number} has a label that is too long for a phone in one line")
+    axes[0].set_yticks([0, 1, 2], ["one", "a system with a long name", "three"])
+    axes[0].set_ylabel("the systems")
+    figure.legend(*axes[0].get_legend_handles_labels(), ncols=1, loc="outside lower center")
+    figure.suptitle("A title as long as\nthe figure is wide, or a little longer than that")
+    figure.draw_without_rendering()
+    return figure
+
+
+def test_panels_are_below_each_other_on_a_phone() -> None:
+    figure = two_panels()
+    top, bottom = figure.axes
+    before = [
+        np.asarray(line.get_xydata()).tolist() for ax in figure.axes for line in ax.get_lines()
+    ]
+    height = top.get_position().height * figure.get_figheight()
+    assert plots.narrow(figure)
+    assert [
+        np.asarray(line.get_xydata()).tolist() for ax in figure.axes for line in ax.get_lines()
+    ] == before
+    assert bottom.get_position().y1 < top.get_position().y0
+    assert top.get_position().height * figure.get_figheight() == pytest.approx(height, abs=0.1)
+    for ax in figure.axes:
+        assert ax.get_ylabel() == "the systems"
+        assert [label.get_text() for label in ax.get_yticklabels()][::2] == ["one", "three"]
+        assert "\n" in ax.get_yticklabels()[1].get_text()
+        assert "\n" in ax.get_xlabel()
+    labels = [*figure.texts, *figure.legends[0].get_texts()]
+    for ax in figure.axes:
+        labels += [ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()]
+    for label in labels:
+        box = label.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
+        assert -0.1 < box.x0 < box.x1 < plots.NARROW + 0.1, label.get_text()
+
+
+def test_a_figure_on_a_phone_has_the_same_bytes_each_time() -> None:
+    drawn = []
+    for _ in range(2):
+        figure = two_panels()
+        assert plots.narrow(figure)
+        drawn.append(plots.rendered(figure, "svg", "a figure", "panels-narrow"))
+    assert drawn[0] == drawn[1]
+    assert re.findall(rb"\d\.\d{3,}", drawn[0]) == []
+
+
+def test_what_belongs_together_stays_together_on_a_phone() -> None:
+    for titles, order in ((["a", "", "b", ""], "abcd"), (["a", "b", "", ""], "acbd")):
+        figure, axes = plt.subplots(2, 2, figsize=(8, 4))
+        for ax, name, title in zip(axes.flat, "abcd", titles, strict=True):
+            ax.set_title(title)
+            ax.set_label(name)
+        figure.draw_without_rendering()
+        assert plots.narrow(figure)
+        from_top = sorted(figure.axes, key=lambda ax: -ax.get_position().y0)
+        assert "".join(str(ax.get_label()) for ax in from_top) == order
+
+
+def test_a_drawing_without_axes_stays_wide() -> None:
+    figure, ax = plt.subplots()
+    ax.axis("off")
+    ax.text(0.5, 0.5, "word")
+    assert not plots.narrow(figure)
+
+
 # --- chapter 5 ------------------------------------------------------------------------------------
 
 
 def test_bars_by_source() -> None:
-    bars = pd.DataFrame({"benchmark": "NQ", "model": ["a", "b"], "total": [1.0, 2.0]})
+    bars = pd.DataFrame({"benchmark": "NQ", "model": [*"abcd"], "total": 1.0})
     sources = {"published": "thesis, n = 500", "recorded": "this replication, n = 15"}
-    figure = attribution.bars(bars.assign(source=list(sources)), "Citations", sources)
+    figure = attribution.bars(bars.assign(source=[*sources] * 2), "Citations", sources)
     figure.suptitle("A title as long as\nthe figure is wide, or a little longer than that")
     assert overlapping(figure) == []
 

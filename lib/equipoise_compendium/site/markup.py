@@ -191,7 +191,7 @@ class Figure:
     """A figure of a report: its address on the site, its file, its caption, and what it shows.
 
     ``words``: those in the drawing, by which a reader finds it. ``size``: width and height, in
-    pixels.
+    pixels; ``narrow``: of the figure for a phone, or empty.
     """
 
     address: str
@@ -200,6 +200,7 @@ class Figure:
     alt: str
     words: str
     size: list[int]
+    narrow: list[int]
 
     @classmethod
     def of(cls, report: Path, output: Any) -> Figure:
@@ -209,19 +210,26 @@ class Figure:
         is_table = (report / "tables" / f"{slug}.csv").is_file()
         anchor = f"{slug}-figure" if is_table else slug
         alt = output.metadata["image/png"]["alt"]
-        drawing = (report / "figures" / f"{slug}.svg").read_text(encoding="utf-8")
+        drawing, phone = (
+            path.read_text(encoding="utf-8") if path.is_file() else ""
+            for path in (report / "figures" / f"{slug}{kind}.svg" for kind in ("", "-narrow"))
+        )
         labels = html.unescape(" ".join(re.findall(r"<text[^>]*>([^<]*)</text>", drawing)))
         words = " ".join(dict.fromkeys(re.findall(r"[^\W\d]{3,}", labels)))
-        points = re.findall(r'width="([\d.]+)pt" height="([\d.]+)pt"', drawing)
         return cls(
             f"{report.name}.html#{anchor}",
             f"../{quote(report.name)}/figures/{slug}.svg",
             output.data["text/plain"],
             alt,
             words,
-            # A point is 1/72 of an inch, a pixel of a page 1/96.
-            [round(float(length) * 4 / 3) for length in points[0]],
+            _size(drawing),
+            _size(phone),
         )
+
+
+def _size(drawing: str) -> list[int]:
+    """Return width and height of an SVG in pixels, 1/96 of an inch; a point is 1/72."""
+    return [round(float(points) * 4 / 3) for points in re.findall(r'"([\d.]+)pt"', drawing)[:2]]
 
 
 def figures(report: Path, cells: Sequence[Any]) -> list[Figure]:

@@ -94,14 +94,12 @@ def biases(table: pd.DataFrame, few: int) -> Figure:
         style: dict[str, Any] = look(0) | weight | {"linestyle": "none"}
         ax.errorbar(rows["value"], rows["at"], xerr=lengths, **style)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9)
-    # "n = 15" is one word, where a name breaks.
-    names = table["name"].str.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-    ax.set_yticks(table["at"], names)
+    ax.set_yticks(table["at"], table["name"])
     ax.set_ylim(place + 0.6, 0.7)
-    ax.set_xlabel("CAB (points)", labelpad=18)
+    ax.set_xlabel("CAB (points)", labelpad=30)
     below_zero: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top", "fontsize": 9}
-    note(ax, "← favours the second label", (0, 0), (-6, -20), ha="right", **below_zero)
-    note(ax, "favours the first label →", (0, 0), (6, -20), ha="left", **below_zero)
+    note(ax, "← favours the\nsecond label", (0, 0), (-6, -20), ha="right", **below_zero)
+    note(ax, "favours the\nfirst label →", (0, 0), (6, -20), ha="left", **below_zero)
     ax.grid(visible=False, axis="y")
     return figure
 

@@ -18,7 +18,7 @@ from equipoise.nuggets import NuggetTable
 from equipoise.options import Gains
 from equipoise_compendium.plots import literal, look
 from equipoise_compendium.writing import rounded_table
-from equipoise_studies.conversations.figures import label_ends
+from equipoise_studies.conversations.figures import label_ends, system_of
 
 _PATIENCE_TICKS = (50, 100, 200, 500, 1250)
 _LOW = 0.1
@@ -126,8 +126,8 @@ def by_patience(grid: pd.DataFrame) -> Figure:
     for run, ax in zip(runs, axes[0], strict=True):
         at_paper = shown[(shown["run"] == run) & (shown["patience"] == paper["patience"])]["GFRC2"]
         ends = f"{at_paper.min():.4f} to {at_paper.max():.4f}"
-        title = f"{run}\nL = {paper['patience']}, n = {len(highest)} stopping models: {ends}"
-        ax.set_title(literal(title), loc="left", fontsize=10, pad=10)
+        title = f"{system_of(run)}: {ends}\nat L = {paper['patience']}, n = {len(highest)} models"
+        ax.set_title(literal(title), loc="left", fontsize=10, pad=16)
     for ax in axes.flat:
         ax.set_xscale("log")
         ax.set_xticks(_PATIENCE_TICKS, map(str, _PATIENCE_TICKS))

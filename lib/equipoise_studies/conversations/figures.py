@@ -29,6 +29,16 @@ _PATTERNS: Mapping[str, tuple[str, str]] = {
 _LINES = ("-", "--", ":", "-.")
 
 
+def system_of(run: str) -> str:
+    """Return the system of a run of a case study: "COPWA" of "COPWA-CS-QD-MN-2"."""
+    return run.partition("-")[0].replace("google", "Google").replace("bing", "Bing")
+
+
+def heading(run: str, topic: str) -> str:
+    """Return the heading of a conversation of a case study."""
+    return f"{system_of(run)}, topic {topic}"
+
+
 def label_ends(ax: Axes) -> None:
     """Write the label of each line next to its last point, far enough from the other labels.
 
@@ -79,7 +89,7 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     for column, run in enumerate(runs):
         centres += [2.15 * column + 0.5, 2.15 * column + 1.5]
         above: Any = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
-        note(ax, literal(run), (2.15 * column + 1, 1.0), (0, 20), **above)
+        note(ax, literal(run).replace("-", "-\n", 1), (2.15 * column + 1, 1.0), (0, 20), **above)
     ax.set_xticks(centres, ["S1", "S2"] * len(runs))
     ax.xaxis.tick_top()
     ax.set_yticks(np.arange(len(topics)) + 0.5, topics)
@@ -94,7 +104,7 @@ def outcomes(ax: Axes, turns: pd.DataFrame) -> Axes:
     ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2)
     both = (pairs == "oo").sum()
     title = f"Both turns are useful in {both} of n = {len(pairs)} conversations"
-    ax.set_title(title, loc="left", pad=40, fontsize=11)
+    ax.set_title(title, loc="left", pad=54, fontsize=11)
     return ax
 
 
@@ -213,12 +223,12 @@ def who_leaves(clusters: pd.DataFrame, scores: pd.DataFrame) -> Figure:
         text = f"{nothing:.1%} leave with nothing\nGFRC2 = {score['GFRC2']:.4f}"
         ax.text(0.99, 0.5, text, transform=ax.transAxes, ha="right", va="center", fontsize=9)
         if model == models[0]:
-            title = f"{literal(run)}\nn = {len(part)} relevant nuggets (ticks)"
+            title = f"{system_of(run)}: n = {len(part)} relevant nuggets (ticks)"
             ax.set_title(title, loc="left", fontsize=10)
         if model == models[-1]:
             ax.set_xlabel("Word position of the nugget (words)")
-        if run == runs[0]:
-            ax.set_ylabel(model, rotation=0, ha="right", va="center")
+        label = model if run == runs[0] else ""
+        ax.set_ylabel(label, rotation=0, ha="right", va="center")
     last = max(1, clusters["wc"].max())  # 1 without any nugget
     axes[0, 0].set(ylim=(-22, 104), yticks=(0, 50, 100), xlim=(0, 2.4 * last))
     by_share = scores.sort_values("leave at a nugget", kind="stable")
@@ -248,7 +258,7 @@ def position_weight(ax: Axes, weights: pd.DataFrame, scores: pd.DataFrame) -> Ax
         style = look(number) | {"markersize": 7, "markerfacecolor": "none", "linestyle": "none"}
         ax.plot(rows["wc"], rows["pw"], **style)
         last = rows.loc[rows["wc"].idxmax()]
-        label = f"{literal(run)}: n = {len(rows)} relevant nuggets"
+        label = f"{system_of(str(run))}: n = {len(rows)} relevant nuggets"
         note(ax, label, (last["wc"], last["pw"]), (10, 1), color=style["color"])
     ax.set_xlabel("Word position WC of the nugget's last word (words)")
     ax.set(ylabel="Position weight pw", ylim=(-0.16, 1.1))
@@ -271,14 +281,13 @@ def user_clusters(
             ax.plot(rows["wc"], rows[column], label=literal(label), **look(index))
         ax.set(ylabel="Utility or fairness (0 to 1)", ylim=(0, 1))
         ax.set_xlim(0, clusters["wc"].max() * 1.3)
-        run = literal(str(run))
-        ax.set_xlabel(f"Word at which the user cluster leaves ({run}, n = {len(rows)} clusters)")
+        ax.set_xlabel(f"Word at which the user cluster leaves (n = {len(rows)} clusters)")
         changes = rows[list(columns.values())].diff().abs()
         if len(rows) > 1:
             moving, place = changes.max().idxmax(), changes.max(axis=1).idxmax()
             label = next(label for label, column in columns.items() if column == moving)
-            title = f"The largest step is {label} at word {rows.loc[place, 'wc']}"
-            ax.set_title(literal(title), loc="left", fontsize=10)
+            title = f"the largest step is {label} at word {rows.loc[place, 'wc']}"
+            ax.set_title(literal(f"{system_of(str(run))}: {title}"), loc="left", fontsize=10)
         label_ends(ax)
     return axes
 
@@ -300,7 +309,7 @@ def user_model(
     for number, cluster in enumerate(clusters.itertuples(), start=1):
         tip = (cluster.wc + 0.5, cluster.Experience)
         ax.annotate("", tip, xytext=(cluster.wc + 0.5, -0.02), arrowprops=arrow)
-        note(ax, f"$uc_{{{number}}}$", tip, (0, 3), ha="center", color=COLOURS[1])
+        note(ax, f"{number}", tip, (0, 3), ha="center", color=COLOURS[1])
     experience = clusters["Experience"]
     if len(clusters):
         ends = f"from {experience.iloc[0]:.2f} to {experience.iloc[-1]:.2f}"
@@ -312,7 +321,7 @@ def user_model(
     scale = np.linspace(0, 1, 6)
     ax.set_yticks([-0.07, *scale], ["nuggets", *(f"{value:.1f}" for value in scale)])
     ax.get_yticklabels()[0].set_color(COLOURS[0])
-    ax.legend(handles=turn_key(), loc="upper left", bbox_to_anchor=(0, -0.17), ncols=2)
+    ax.legend(handles=turn_key(), loc="upper left", bbox_to_anchor=(0, -0.24), ncols=2)
     return ax
 
 
@@ -334,6 +343,7 @@ def systems_of_ikat(table: pd.DataFrame, panels: Mapping[str, str]) -> Figure:
         ax.set_xlabel(label)
         ax.set_xlim(left=0)
         ax.locator_params(axis="x", nbins=3)
-    axes[0].set_yticks(rows, [literal(run) for run in table["run"]], fontsize=8)
+        ax.tick_params(axis="y", labelsize=8)
+    axes[0].set_yticks(rows, [literal(run) for run in table["run"]])
     axes[-1].legend(loc="lower right", fontsize=8)
     return figure

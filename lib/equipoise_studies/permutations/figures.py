@@ -216,7 +216,7 @@ def sample_size(
         xlabel=f"Permutations of each of n = {conversations} conversations",
         ylabel="Agreement with the exact ranking",
     )
-    agreement_ax.legend(loc="lower right")
+    agreement_ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     for number, (run, part) in enumerate(errors.groupby("run", sort=False)):
         error_ax.plot(
             part["permutations"], part["standard error"], label=run, markersize=4, **look(number)

@@ -137,9 +137,10 @@ def differences_from_baseline(
         ax.locator_params(axis="x", nbins=5)
         ax.set_xlabel(f"{measure}, ranker − {baseline}\n(above 0: fairer than {baseline})")
     axes[0].set_yticks(list(ticks), list(ticks.values()))
-    for name, height in zip(axes[0].get_yticklabels(), ticks, strict=True):
-        if height not in heights.values():
-            name.set_fontweight("bold")
+    for ax in axes:  # on a phone, every panel has the names
+        for tick, height in zip(ax.yaxis.get_major_ticks(), ticks, strict=True):
+            if height not in heights.values():
+                tick.label1.set_fontweight("bold")
     handles = [
         Line2D([], [], color=_DARK, marker="o", label="mean over queries, 95% CI"),
         Patch(**_BAND, label="range of the published differences"),
