@@ -31,7 +31,7 @@ GREY = "#8A8A8A"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 NARROW = 3.5
 """Inches of a figure on a phone."""
-PNG_RESOLUTION = 144
+PNG_RESOLUTION = 120
 """Dots per inch of a PNG."""
 _FONTS = "'DejaVu Sans', 'Verdana', sans-serif"
 _UNUSED = re.compile(

@@ -155,10 +155,10 @@ class ShownFigure(Shown):
 
 
 def show_figure(name: str, caption: str, png: bytes, alt: str) -> ShownFigure:
-    """Display a figure at 144 dots per inch; ``name`` is the name of its file."""
+    """Display a figure at 120 dots per inch; ``name`` is the name of its file."""
     width = int.from_bytes(png[16:20], "big")  # where a PNG says how wide it is
     formats = {"text/plain": caption, "image/png": base64.b64encode(png).decode()}
-    sizes = {"alt": alt, "width": width * 96 // 144}  # a page has 96 pixels per inch
+    sizes = {"alt": alt, "width": width * 96 // 120}  # a page has 96 pixels per inch
     return ShownFigure(formats, {"image/png": sizes, "equipoise": {"figure": name}})
 
 
