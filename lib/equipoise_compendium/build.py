@@ -368,7 +368,7 @@ def check() -> list[str]:
                     f"gives {status}"
                 )
     made = dict(summaries())
-    for path in sorted(reports.glob("*.*")):
+    for path in sorted(reports.glob("[!.]*.*")):
         if path.name not in made:
             faults.append(f"reports/{path.name} is made by no build: remove it")
     for name, text in made.items():

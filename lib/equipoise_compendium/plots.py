@@ -103,7 +103,7 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
 def _shortened(tag: re.Match[bytes]) -> bytes:
     """Round the numbers of a tag to hundredths of a point, and leave out spaces of its style."""
     content = re.sub(rb"\d+\.\d{3,}", lambda number: b"%.2f" % float(number[0]), tag[0])
-    return re.sub(rb"([:;]) ", rb"\1", content)
+    return re.sub(rb"([:;]) ", rb"\1", content).replace(b"-0.00", b"0.00")
 
 
 def _with_palette(png: bytes, software: str) -> bytes:
@@ -164,8 +164,8 @@ def narrow(figure: Figure) -> bool:
     grid = figure.add_gridspec(len(panels), 1, height_ratios=heights)
     for row, ax in enumerate(panels):
         ax.set_subplotspec(grid[row, 0])
-    figure.set_figwidth(NARROW)
-    for _ in range(2):  # what is no panel needs room, too, which depends on the height
+    figure.set_size_inches(NARROW, 2 * sum(heights) + 2)
+    for _ in range(3):  # what is no panel needs room, too, which depends on the height
         figure.draw_without_rendering()
         drawn = sum(ax.get_position().height for ax in panels) * figure.get_figheight()
         figure.set_figheight(figure.get_figheight() + sum(heights) - drawn)

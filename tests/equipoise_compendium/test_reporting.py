@@ -281,7 +281,7 @@ def test_a_figure_says_what_is_to_be_seen_in_it(report: Report) -> None:
         png = base64.b64decode(content["image/png"])
         drawing = Image.open(io.BytesIO(png))
         assert drawing.mode == "P"
-        assert about["image/png"] == {"alt": said, "width": drawing.width * 2 // 3}
+        assert about["image/png"] == {"alt": said, "width": drawing.width * 4 // 5}
         assert content["text/plain"] == "a line"
         assert [path.name for path in report.folder.glob(f"figures/{name}.*")] == [f"{name}.svg"]
         svg = ET.parse(report.folder / "figures" / f"{name}.svg").getroot()  # noqa: S314 - ours
