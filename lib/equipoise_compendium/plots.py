@@ -101,9 +101,13 @@ def rendered(figure: Figure, kind: str, title: str, name: str = "") -> bytes:
 
 
 def _shortened(tag: re.Match[bytes]) -> bytes:
-    """Round the numbers of a tag to hundredths of a point, and leave out spaces of its style."""
+    """Round the numbers of a tag to hundredths of a point, and leave out spaces of its style.
+
+    The sign of zero depends on the processor.
+    """
     content = re.sub(rb"\d+\.\d{3,}", lambda number: b"%.2f" % float(number[0]), tag[0])
-    return re.sub(rb"([:;]) ", rb"\1", content).replace(b"-0.00", b"0.00")
+    content = re.sub(rb"-0(\.00)?(?![.\d])", b"0", content)
+    return re.sub(rb"([:;]) ", rb"\1", content)
 
 
 def _with_palette(png: bytes, software: str) -> bytes:
