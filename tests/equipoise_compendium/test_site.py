@@ -174,7 +174,9 @@ def test_the_first_page_has_each_finding_with_both_answers_and_counts_them() -> 
     assert f"<b>{tested.count('holds')}</b> of {len(tested)} tested" in counted
     ledger = pd.read_csv(project.root() / "reports" / "ledger.csv")
     cells, differing = ledger[["cells", "differing"]].sum().astype(int)
-    assert f"<b>{cells - differing}</b> of {cells} recomputed cells of published tables equal" in index
+    assert (
+        f"<b>{cells - differing}</b> of {cells} recomputed cells of published tables equal" in index
+    )
 
 
 def test_a_table_on_other_data_lists_its_differences_the_largest_first() -> None:
