@@ -153,7 +153,8 @@ def narrow(figure: Figure) -> bool:
         return False
     figure.draw_without_rendering()  # a PNG leaves the sizes of its own resolution
     heights = []
-    for ax in (panels := _stacked(panels)):
+    panels = _stacked(panels)
+    for ax in panels:
         heights.append(max(ax.get_position().height * figure.get_figheight(), _fit_ticks(ax)))
         for label in [*_titles(ax), ax.xaxis.label]:
             label.set(x=1.0, horizontalalignment="right", multialignment="center")

@@ -323,10 +323,11 @@ def test_names_in_code_lead_to_measures_and_to_their_source(
 
 
 def test_numbers_of_an_answer_lead_to_the_cells_that_have_them() -> None:
-    table = pd.DataFrame({"run": ["a", "b"], "mean": [0.5449, 0.5551], "low": [0.51, 0.52]})
+    runs = ["1, first", "2, second"]  # a number and a comma, that are no thousands
+    table = pd.DataFrame({"run": runs, "mean": [0.5449, 0.5551], "low": [0.51, 0.52]})
     shown = rendering.show_table("own", "Own", table, None, 4).formats["text/html"]
     context = markup.Context(markup.Code({}, {}, {}), {}, {}, {})
-    for words in ("0.54", "55.5%", "0.5", "nothing"):
+    for words in ("0.54", "55.5%", "0.5", "0", "nothing"):
         context.places[words, "own"] = "own"
     context.places["0.54", "other"] = "other"
     page = context.point_to("own", shown)
@@ -334,6 +335,7 @@ def test_numbers_of_an_answer_lead_to_the_cells_that_have_them() -> None:
         ("own-number-0", "0.5449"),
         ("own-number-1", "0.5551"),
     ]
+    assert context.places["0", "own"] == "own"
     assert context.places["0.5", "own"] == "own"  # four cells round to it
     words = rendering.linked("It is [0.54](#own) <b>.", context.places)
     assert words == 'It is <a href="#own-number-0">0.54</a> &lt;b&gt;.'

@@ -65,7 +65,7 @@ _HEADING = re.compile(
     r'<h2 id="([^"]*)">(.*?)(?:<a class="anchor-link"[^>]*>.*?</a>)?</h2>', re.DOTALL
 )
 _CELL = re.compile(r"<td\b[^>]*>(.*?)</td>", re.DOTALL)
-_NUMBER = re.compile(r"[−-]?\d[\d,]*(?:\.\d+)?%?")
+_NUMBER = re.compile(r"[−-]?\d+(?:,\d{3})*(?:\.\d+)?%?")
 _CONVERTER = math_core.LatexToMathML()
 _CODE = '<abbr title="Code">&lt;/&gt;</abbr>'
 
@@ -292,7 +292,9 @@ def _rounds_to(cell: str, text: str) -> bool:
     found = _NUMBER.match(re.sub("<[^>]*>|≠ ", "", cell))
     if not found:
         return False
-    value = Printed.parse(found[0].strip("%")).number or 0.0
+    value = Printed.parse(found[0].strip("%")).number
+    if value is None:
+        return False
     if not text.endswith("%"):
         return Printed.parse(text).agrees(value, "")
     # A whole number is exact, but a whole percentage is rounded.
